@@ -1,0 +1,41 @@
+"""Fixtures that every test folder shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bpe.backend import Backend, get_backend
+from bpe.errors import BackendError
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE / "data"
+SHARED = HERE.parent.parent / "shared" / "data"
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of small files that ship with the tests."""
+    return DATA
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of large corpora beside the checkout; skips loudly where it is missing."""
+    if not SHARED.is_dir():
+        pytest.skip(f"large test corpora are not here: no folder {SHARED}")
+    return SHARED
+
+
+@pytest.fixture(params=["python", "native"])
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+    """Runs the test once on each implementation; `BPE_BACKEND` names the one in force."""
+    name = str(request.param)
+    try:
+        chosen = get_backend(name)
+    except BackendError as error:
+        pytest.skip(f"backend {name!r} is not built: {error}")
+    monkeypatch.setenv("BPE_BACKEND", name)
+    yield chosen

@@ -1,0 +1,1 @@
+"""Arrow schemas of everything that crosses a pipeline stage or a disk, each with a version."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pyarrow as pa
 
 from schemas.versions import with_version
 
-__all__ = ["MERGES", "ROUND_RECORD"]
+__all__ = ["MERGES", "ROUND_RECORD_VERSION", "RoundRecord", "StateFile"]
+
+ROUND_RECORD_VERSION = 1
 
 MERGES: pa.Schema = with_version(
     pa.schema(
@@ -22,41 +26,41 @@ MERGES: pa.Schema = with_version(
 """Merges in the order made: row i makes token 256 + i of two earlier ones; `count` is the pair's
 count at that moment."""
 
-_STATE_FILE = pa.struct(
-    [
-        pa.field("shard", pa.int32(), nullable=False),
-        pa.field("file", pa.string(), nullable=False),
-        pa.field("bytes", pa.int64(), nullable=False),
-        pa.field("sha256", pa.string(), nullable=False),
-    ]
-)
 
-ROUND_RECORD: pa.Schema = with_version(
-    pa.schema(
-        [
-            pa.field("round", pa.int32(), nullable=False),
-            pa.field("step", pa.string(), nullable=False),
-            pa.field("merges", pa.int32(), nullable=False),
-            pa.field("merges_sha256", pa.string(), nullable=False),
-            pa.field("last_count", pa.int64()),
-            pa.field("bytes_sent", pa.int64(), nullable=False),
-            pa.field("seconds", pa.float64(), nullable=False),
-            pa.field("settings_digest", pa.string(), nullable=False),
-            pa.field(
-                "state_files",
-                pa.list_(pa.field("item", _STATE_FILE, nullable=False)),
-                nullable=False,
-            ),
-        ]
-    ),
-    "round_record",
-    1,
-)
-"""What a step of a round left behind; JSON (`schemas.records`), written after everything it names.
+@dataclass(frozen=True, kw_only=True)
+class StateFile:
+    """One shard's tokens: name in the state folder, size in bytes, and sha256 (hex)."""
 
-- `round` from 0, `step` `count` or `segments`.
-- `merges`: how many are made, all of them in a file of `MERGES` with `merges_sha256` (hex).
-- `last_count`: count of the last merge; null before the first.
-- `bytes_sent`: what workers sent to the driver in this step; `seconds`: what it took.
-- `settings_digest`: the same command resumes only if its own is equal.
-- `state_files`: per shard, name in the state folder, size in bytes, and sha256 (hex)."""
+    shard: int
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundRecord:
+    """What a step of a round left behind; JSON, written after everything that it names.
+
+    Attributes:
+        round: number of the round, from 0.
+        step: `count` or `segments`.
+        merges: how many are made so far.
+        merges_sha256: hash (hex) of the file that holds them (`MERGES`).
+        last_count: the pair's count at the last merge; None before the first.
+        bytes_sent: what workers sent to the driver in this step.
+        seconds: what the step took.
+        settings_digest: the same command resumes only if its own is equal.
+        state_files: one a shard.
+        version: of this description.
+    """
+
+    round: int
+    step: str
+    merges: int
+    merges_sha256: str
+    last_count: int | None
+    bytes_sent: int
+    seconds: float
+    settings_digest: str
+    state_files: list[StateFile]
+    version: int = ROUND_RECORD_VERSION

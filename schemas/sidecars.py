@@ -1,106 +1,102 @@
 """What is known of each token shard, and of a whole output folder.
 
-Both are JSON files for people and programs; `schemas.records` writes and checks them.
+Both are JSON files for people and programs; the classes say what is in them, and readers decode
+into them, so that a missing field or a value of another type is an error.
 """
 
 from __future__ import annotations
 
-import pyarrow as pa
+from dataclasses import dataclass
+from typing import Any
 
-from schemas.records import json_object
-from schemas.versions import with_version
+__all__ = ["MANIFEST_VERSION", "SIDECAR_VERSION", "Manifest", "ShardSidecar", "UnitTotals"]
 
-__all__ = ["MANIFEST", "SHARD_SIDECAR"]
+SIDECAR_VERSION = 1
+MANIFEST_VERSION = 1
 
-_COUNTS = pa.map_(pa.string(), pa.field("value", pa.int64(), nullable=False))
 
-_INPUT = pa.struct(
-    [
-        pa.field("path", pa.string(), nullable=False),
-        pa.field("size", pa.int64(), nullable=False),
-        pa.field("identity", pa.string(), nullable=False),
-        pa.field("start", pa.int64(), nullable=False),
-        pa.field("end", pa.int64()),
-    ]
-)
+@dataclass(frozen=True, kw_only=True)
+class UnitTotals:
+    """Counts of a whole unit, in the sidecar of its last part.
 
-_SHARD_FIELDS = [
-    pa.field("file", pa.string(), nullable=False),
-    pa.field("unit", pa.int32(), nullable=False),
-    pa.field("part", pa.int32(), nullable=False),
-    pa.field("rows", pa.int64(), nullable=False),
-    pa.field("documents", pa.int64(), nullable=False),
-    pa.field("tokens", pa.int64(), nullable=False),
-    pa.field("text_bytes", pa.int64(), nullable=False),
-    pa.field("file_bytes", pa.int64(), nullable=False),
-    pa.field("sha256", pa.string(), nullable=False),
-    pa.field("min_id", pa.int64()),
-    pa.field("max_id", pa.int64()),
-    pa.field("first_document", pa.string()),
-    pa.field("last_document", pa.string()),
-]
+    Attributes:
+        parts: how many shards the unit has.
+        documents_in: documents met: those in the shards, rejected rows, and those left out as
+            empty (`accepted["dropped_empty"]`).
+        rejects: rows set aside, by reason; files under `bad_file`.
+        accepted: anomalies that were read all the same, by name.
+        rejects_file: name below the output folder; None if nothing was set aside.
+    """
 
-SHARD_SIDECAR: pa.Schema = with_version(
-    pa.schema(
-        [
-            *_SHARD_FIELDS,
-            pa.field("is_last_part", pa.bool_(), nullable=False),
-            pa.field("settings_digest", pa.string(), nullable=False),
-            pa.field("inputs", pa.list_(pa.field("item", _INPUT, nullable=False)), nullable=False),
-            pa.field("documents_in", pa.int64(), nullable=False),
-            pa.field("rejects", _COUNTS, nullable=False),
-            pa.field("accepted", _COUNTS, nullable=False),
-        ]
-    ),
-    "shard_sidecar",
-    1,
-)
-"""One shard, written after the shard has its final name.
+    parts: int
+    documents_in: int
+    rejects: dict[str, int]
+    accepted: dict[str, int]
+    rejects_file: str | None
 
-- `file`: name in the output folder; `unit` and `part` as in it.
-- `rows`, `documents` (those that end in it), `tokens` (with BOS and EOS), `text_bytes` (of input),
-  `file_bytes`, `sha256` (hex) of the file.
-- `min_id`, `max_id`, `first_document`, `last_document`: null for a shard without ids or rows.
-- `is_last_part`: whether the unit ends here; then `documents_in`, `rejects` and `accepted` (by
-  reason and by anomaly) hold the whole unit's counts, and are 0 and empty otherwise.
-- `settings_digest`: a shard is kept on resuming if this and `inputs` are as planned.
-- `inputs`: what the unit reads: path, size (bytes), identity, first byte, byte after the last
-  (null: to the end of a compressed file)."""
 
-MANIFEST: pa.Schema = with_version(
-    pa.schema(
-        [
-            pa.field("code_version", pa.string(), nullable=False),
-            pa.field("backend", pa.string(), nullable=False),
-            pa.field("tokenizer_digest", pa.string(), nullable=False),
-            pa.field("settings_digest", pa.string(), nullable=False),
-            json_object("settings"),
-            pa.field("plan_digest", pa.string(), nullable=False),
-            pa.field(
-                "shards",
-                pa.list_(pa.field("item", pa.struct(_SHARD_FIELDS), nullable=False)),
-                nullable=False,
-            ),
-            pa.field(
-                "totals",
-                pa.struct(
-                    [
-                        pa.field("documents_in", pa.int64(), nullable=False),
-                        pa.field("documents", pa.int64(), nullable=False),
-                        pa.field("rows", pa.int64(), nullable=False),
-                        pa.field("tokens", pa.int64(), nullable=False),
-                        pa.field("text_bytes", pa.int64(), nullable=False),
-                    ]
-                ),
-                nullable=False,
-            ),
-            pa.field("rejects", _COUNTS, nullable=False),
-            pa.field("accepted", _COUNTS, nullable=False),
-        ]
-    ),
-    "manifest",
-    1,
-)
-"""A finished output folder; written last. Fields as in `SHARD_SIDECAR`, totals over all shards.
+@dataclass(frozen=True, kw_only=True)
+class ShardSidecar:
+    """One shard; written after the shard has its final name.
 
-`documents_in` = `documents` + rejected rows + `accepted["empty_dropped"]`."""
+    Attributes:
+        file: name in the output folder.
+        unit, part: numbers of the unit in the plan and of the shard in the unit, from 0.
+        rows, documents, tokens: in the shard; documents that end in it, tokens with BOS and EOS.
+        bytes: of text, as read.
+        file_bytes, sha256: size and hash (hex) of the shard's file.
+        min_id, max_id: smallest and largest token id; None if there is none.
+        first_document, last_document: ids of the first and last row; None without rows.
+        settings_digest: sha256 (hex) of the settings; on resuming, a shard of others is not kept.
+        inputs: what the unit reads: path, identity, first byte, and the byte after the last (None:
+            to the end of a compressed file).
+        unit_totals: for the last part of a unit, None otherwise.
+        version: of this description.
+    """
+
+    file: str
+    unit: int
+    part: int
+    rows: int
+    documents: int
+    tokens: int
+    bytes: int
+    file_bytes: int
+    sha256: str
+    min_id: int | None
+    max_id: int | None
+    first_document: str | None
+    last_document: str | None
+    settings_digest: str
+    inputs: list[dict[str, str | int | None]]
+    unit_totals: UnitTotals | None = None
+    version: int = SIDECAR_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A finished output folder; written last of all files.
+
+    Attributes:
+        code_version: of the program that wrote it.
+        backend: `python` or `native`; the shards are the same bytes for both.
+        tokenizer_digest: of the tokenizer that made the ids.
+        settings, settings_digest: what decides the shards besides the input, and its sha256 (hex).
+        plan_digest: sha256 (hex) of the input files and of how they were cut.
+        inputs: path and identity of every file.
+        totals: sums over all shards and units: shards, rows, documents, tokens, bytes (of text),
+            file_bytes, documents_in, rejected, dropped, and rejects and accepted by name.
+        shards: the sidecars, in order of unit and part.
+        version: of this description.
+    """
+
+    code_version: str
+    backend: str
+    tokenizer_digest: str
+    settings: dict[str, Any]
+    settings_digest: str
+    plan_digest: str
+    inputs: list[dict[str, str]]
+    totals: dict[str, Any]
+    shards: list[ShardSidecar]
+    version: int = MANIFEST_VERSION

@@ -23,9 +23,10 @@ from bpe.counting import count_pretokens
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
 from bpe.schemes import get_scheme
+from pipelines.count_artifact import REPORT_FOLDER
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
 from pipelines.inputs import ReadOptions
-from pipelines.output_files import write_atomically
+from pipelines.output_files import join, write_atomically
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
@@ -68,8 +69,9 @@ class CountWords(beam.PTransform):
         settings: how to split and count.
         read: how the input files are read.
         buckets: number of hash buckets, at least 1; spreads the adding and bounds a table's size.
-        report_folder: where each unit's totals (`unit-UUUUU.json`) and rejected rows
-            (`rejects/unit-UUUUU.jsonl`) are written; "" for nowhere.
+        output: folder of the count table, where each unit's totals
+            (`_temporary/unit-UUUUU.json`) and rejected rows (`rejects/unit-UUUUU.jsonl`) are
+            written; "" for nowhere.
         progress_folder: from `pipelines.progress.show_progress`; "" to report no progress.
 
     Raises:
@@ -82,14 +84,14 @@ class CountWords(beam.PTransform):
         read: ReadOptions,
         *,
         buckets: int = 16,
-        report_folder: str = "",
+        output: str = "",
         progress_folder: str = "",
     ) -> None:
         super().__init__()
         get_scheme(settings.pretokenizer)
         if buckets < 1:
             raise SettingsError(f"buckets={buckets}: at least one is needed")
-        self._count = _CountUnit(settings, read, buckets, report_folder, progress_folder)
+        self._count = _CountUnit(settings, read, buckets, output, progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply to a PCollection of units."""
@@ -108,13 +110,13 @@ class _CountUnit(beam.DoFn):
         settings: CountSettings,
         read: ReadOptions,
         buckets: int,
-        report_folder: str,
+        output: str,
         progress_folder: str,
     ) -> None:
         self._settings = settings
         self._read = read
         self._buckets = buckets
-        self._report_folder = report_folder
+        self._output = output
         self._progress_folder = progress_folder
 
     def process(self, element: bytes) -> Iterator[tuple[int, bytes]]:
@@ -148,12 +150,12 @@ class _CountUnit(beam.DoFn):
             yield bucket, to_ipc(rows)
 
     def _report(self, totals: UnitTotals, rejects: Rejects) -> None:
-        if not self._report_folder:
+        if not self._output:
             return
         totals.finish(rejects)
-        name = f"unit-{totals.unit:05d}"
+        rejects.write(self._output)
         data = json.dumps(totals.__dict__, sort_keys=True).encode()
-        write_atomically(self._report_folder, f"{name}.json", data)
+        write_atomically(join(self._output, REPORT_FOLDER), f"unit-{totals.unit:05d}.json", data)
 
 
 @dataclass
@@ -164,6 +166,7 @@ class UnitTotals:
     documents: int = 0
     bytes: int = 0
     rejects: dict[str, int] = field(default_factory=dict)
+    accepted: dict[str, int] = field(default_factory=dict)
 
     def add(self, batch: pa.RecordBatch) -> None:
         """Count the documents that end in `batch` and its bytes of text."""
@@ -171,8 +174,9 @@ class UnitTotals:
         self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
 
     def finish(self, rejects: Rejects) -> None:
-        """Take over the number of rejected rows by reason."""
+        """Take over the numbers of rejected rows and accepted anomalies."""
         self.rejects = dict(rejects.counts)
+        self.accepted = dict(rejects.accepted)
 
 
 def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> pa.Table:

@@ -66,7 +66,12 @@ def train(
         words, weights, firsts = _mapping_columns(counts)
     learned = get_backend().train_words(words, weights, firsts, rules, progress)
     return _make_tokenizer(
-        learned, vocab_size, rules, pretokenizer, special_tokens, training_record
+        learned,
+        vocab_size=vocab_size,
+        rules=rules,
+        pretokenizer=pretokenizer,
+        special_tokens=special_tokens,
+        training_record=training_record,
     )
 
 

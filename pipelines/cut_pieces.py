@@ -118,7 +118,7 @@ class _Cutter:
             cut = self._first_cut(mark, window)
             if cut is not None:
                 return self._go_to(cut, self._part, stop)
-            if self._at_end:
+            if self._ends_before(window):
                 return None
             self._part += 1
             self._drop_before(self._position(self._part))
@@ -140,7 +140,7 @@ class _Cutter:
                 # One byte more tells whether the document ends with the window.
                 self._fill(window + 1)
                 cut = self._first_cut(search, window)
-            if cut is not None or self._at_end:
+            if cut is not None or self._ends_before(window):
                 if cut != start:
                     yield self._piece(start, cut)
                 return cut
@@ -177,14 +177,14 @@ class _Cutter:
 
     def _first_cut(self, search: int, window: int) -> int | None:
         """First certain cut after `search`, judged by the bytes up to `window` and no others."""
-        data = self._data
-        if window < self._base + len(data):
-            data = data[: window - self._base]
-            final = False
-        else:
-            final = self._at_end
+        final = self._ends_before(window)
+        data = memoryview(self._data)[: window - self._base]
         cut = self._finder.first_cut(data, search - self._base, final=final)
         return None if cut is None else self._base + cut
+
+    def _ends_before(self, position: int) -> bool:
+        """Whether the document is known to end at or before a position."""
+        return self._at_end and self._base + len(self._data) <= position
 
     def _fill(self, end: int) -> None:
         """Have the bytes up to `end`, or all that there are."""

@@ -42,7 +42,12 @@ from pipelines.progress import (
 )
 from pipelines.raw_documents import train_raw_sizes
 from pipelines.runner_setup import end_process, run_pipeline
-from pipelines.settings import describe_differences, digest_of
+from pipelines.settings import (
+    describe_differences,
+    digest_of,
+    reading_settings,
+    refused_rejects,
+)
 from pipelines.tokenizer_files import clear_model, is_finished_model, load_copy
 from pipelines.train_bpe import (
     TrainSettings,
@@ -184,7 +189,7 @@ def _input_list(plan: Plan) -> list[dict[str, Any]]:
 
 def _reading_settings(read: ReadOptions) -> dict[str, Any]:
     """Reading options that can change the counts; where files are cut cannot."""
-    settings = dict(read.to_settings())
+    settings = reading_settings(read)
     del settings["range_bytes"]
     return settings
 
@@ -233,6 +238,9 @@ def _count(this: _Job) -> CountArtifact:
     counting = this.settings.counting
     settings = {**counting.to_dict(), **_reading_settings(this.read)}
     manifest = read_count_manifest(folder)
+    if manifest is not None and refused_rejects(manifest["totals"]["rejects"], this.read):
+        job.note(f"the counts in {folder} left out bad rows or files, at which this run stops")
+        manifest = None
     if manifest is not None:
         refuse_other_counts(folder, manifest, settings, _input_list(plan))
         job.note(f"kept the counts in {folder}")

@@ -104,9 +104,8 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     changed = _changed_files(earlier["inputs"], inputs)
     notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
     finished = exists(join(output, MANIFEST)) and not changed
-    if finished and refused_rejects(read_manifest(output).totals["rejects"], settings.read):
-        finished = False
-        notes.append("the finished output left out bad rows or files, at which this run stops")
+    if finished:
+        _refuse_rejects(output, settings)
     if not finished:
         delete_files(output, [MANIFEST])
         write_atomically(output, RUN, _to_json(wanted))
@@ -141,6 +140,15 @@ def _refuse_other_settings(
         raise OutputError(
             f"--output {output}: holds shards made with other settings ({'; '.join(differences)}); "
             "give the same settings to go on, another folder, or --overwrite to start again"
+        )
+
+
+def _refuse_rejects(output: str, settings: EncodeSettings) -> None:
+    rejects = read_manifest(output).totals["rejects"]
+    if refused_rejects(rejects, settings.read):
+        raise OutputError(
+            f"--output {output}: is finished, but left out bad rows or files ({rejects}); give "
+            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
         )
 
 

@@ -238,11 +238,9 @@ def _count(this: _Job) -> CountArtifact:
     counting = this.settings.counting
     settings = {**counting.to_dict(), **_reading_settings(this.read)}
     manifest = read_count_manifest(folder)
-    if manifest is not None and refused_rejects(manifest["totals"]["rejects"], this.read):
-        job.note(f"the counts in {folder} left out bad rows or files, at which this run stops")
-        manifest = None
     if manifest is not None:
         refuse_other_counts(folder, manifest, settings, _input_list(plan))
+        _refuse_rejects(this, manifest)
         job.note(f"kept the counts in {folder}")
         return load_counts(folder)
     clear_counts(folder)
@@ -262,6 +260,15 @@ def _count(this: _Job) -> CountArtifact:
         )
     finish_counts(folder, len(plan.units), settings, _input_list(plan))
     return load_counts(folder)
+
+
+def _refuse_rejects(this: _Job, manifest: Mapping[str, Any]) -> None:
+    rejects = manifest["totals"]["rejects"]
+    if refused_rejects(rejects, this.read):
+        raise OutputError(
+            f"--output {this.output}: its counts left out bad rows or files ({rejects}); give "
+            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
+        )
 
 
 def _train(this: _Job, artifact: CountArtifact, record: Mapping[str, Any]) -> dict[int, Tokenizer]:

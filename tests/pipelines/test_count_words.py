@@ -117,7 +117,7 @@ def test_counts_of_a_cut_document_equal_the_uncut_ones(
     assert found.schema.metadata == expected.schema.metadata
 
 
-@settings(max_examples=30)
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.sampled_from(["a b", "b", "", "c a"]), min_size=1, max_size=6), st.integers(1, 9)
 )

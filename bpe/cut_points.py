@@ -1,0 +1,153 @@
+r"""Certain cuts: positions that bound a pre-token whatever stands elsewhere in the document.
+
+A certain cut lies between two characters whose classes force a boundary, and the character before
+it is not white space, so that the patterns' looks ahead (`\s+(?!\S)`, `\s++$`) cannot tell the end
+of a piece from the end of the document. The pre-tokens of a document are then exactly those of
+`data[:p]` followed by those of `data[p:]`, each taken as a document of its own. Ranges of one
+document agree on their borders without talking to each other: each looks for the first certain
+cut at or after a mark, and what it finds depends on bytes from the mark on alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Collection
+
+from bpe.schemes import Scheme
+from bpe.unicode_classes import OTHER, ClassTranslation
+
+__all__ = ["CutFinder"]
+
+# One letter a class. R is CR and LF, Q the apostrophe, P what is left of `OTHER`; S excludes R.
+_CLASS_LETTERS = dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo"), "L")
+_TO_CLASSES = ClassTranslation(
+    _CLASS_LETTERS | {"M": "M", "N": "N", "S": "S", OTHER: "P"},
+    {ord("\r"): "R", ord("\n"): "R", ord("'"): "Q"},
+)
+
+# A letter before a contraction's apostrophe binds to it in o200k, one after it does in the others,
+# hence P before L is nowhere a cut. Where marks join letters (o200k) pairs with marks are left out.
+_LETTERS_AND_DIGITS = r"(?<=L)(?!L|\Z)|(?<=N)(?!N|\Z)|(?<=[PMQ])(?=[NS])"
+_CERTAIN_CUTS = {
+    "gpt2": r"(?<=L)(?!L|\Z)|(?<=N)(?!N|\Z)|(?<=[PMQ])(?=[NSR])",
+    "cl100k": _LETTERS_AND_DIGITS,
+    "llama3": _LETTERS_AND_DIGITS,
+    "qwen2": _LETTERS_AND_DIGITS,
+    "o200k": r"(?<=L)(?=[NSRP])|(?<=N)(?=[LSRPQ])|(?<=[PQ])(?=[NS])",
+    "whitespace": r"(?<=[^SR])(?=[SR])",
+}
+_WINDOW_BYTES = 4096
+_LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
+
+
+class CutFinder:
+    """Finds certain cuts of one scheme, never inside an occurrence of a special token.
+
+    special_tokens: bytes of the special tokens that cut documents; empty when their text is
+        ordinary text.
+    """
+
+    def __init__(self, scheme: Scheme, special_tokens: Collection[bytes] = ()) -> None:
+        self.scheme = scheme
+        self._special_tokens = sorted(special_tokens, key=len, reverse=True)
+        self._longest_special = max(map(len, self._special_tokens), default=0)
+        self._any_special = re.compile(b"|".join(map(re.escape, self._special_tokens)))
+        pattern = _CERTAIN_CUTS.get(scheme.name)
+        self._cuts = re.compile(pattern) if pattern else None
+
+    @property
+    def can_cut(self) -> bool:
+        """Whether the scheme has certain cuts at all: not `none`, and no pattern of the user's."""
+        return self._cuts is not None
+
+    def first_cut(self, data: bytes | memoryview, start: int, *, final: bool) -> int | None:
+        """First certain cut p of `data`, start < p < len(data), or None if `data` shows none.
+
+        p depends on bytes at or after `start` alone, so that anyone who holds those finds the
+        same one. final: `data` ends the document; if not, bytes may follow and the last few of
+        `data` are not judged.
+        """
+        if self._cuts is None:
+            return None
+        lowest = start + max(1, self._longest_special)
+        highest = len(data) - 1 if final else len(data) - max(1, self._longest_special - 1)
+        position = start + _continuation_bytes(data, start)
+        while position < len(data):
+            end = min(position + _WINDOW_BYTES, len(data))
+            text, used = codecs.utf_8_decode(
+                bytes(data[position:end]), "surrogateescape", final and end == len(data)
+            )
+            for match in self._cuts.finditer(text.translate(_TO_CLASSES)):
+                cut = position + len(_to_bytes(text[: match.start()]))
+                if cut > highest:
+                    return None
+                if cut >= lowest and not self._inside_special(data, cut):
+                    return cut
+            if end == len(data):
+                return None
+            # The next window begins with the last character of this one.
+            position += used - len(_to_bytes(text[-1]))
+        return None
+
+    def last_safe_boundary(self, data: bytes) -> int | None:
+        """Last pre-token boundary inside `data` that bytes after it cannot move, or None.
+
+        For stretches without a certain cut, such as a megabyte of digits. `data` begins at a true
+        pre-token boundary (the document's start, a certain cut, an earlier answer) and more bytes
+        follow it. The pre-tokens of `data[:p]` and of the rest are those of the whole; so the
+        character before p is no white space, and p is not inside a special token.
+        """
+        if self._cuts is None:
+            return None
+        highest = len(data) - max(1, self._longest_special)
+        start = self._end_of_last_special(data, highest)
+        text, _ = codecs.utf_8_decode(data[start:], "surrogateescape", False)
+        classes = text.translate(_TO_CLASSES)
+        # o200k may go back from the end of a run of letters and marks to before its capitals, so
+        # the boundaries inside the last run are open.
+        open_run = len(classes.rstrip("LM")) if self.scheme.name == "o200k" else len(classes)
+        boundary, end = len(classes), start + len(_to_bytes(text))
+        for piece in reversed(self.scheme.split_text(text)):
+            boundary -= len(piece)
+            end -= len(_to_bytes(piece))
+            if boundary == 0:
+                break
+            before, after = classes[boundary - 1], classes[boundary]
+            if (
+                before not in "SR"
+                and end <= highest
+                and (after not in "LM" or boundary < open_run)
+                and ("Q" not in (before, after) or boundary + _LONGEST_CONTRACTION <= len(classes))
+            ):
+                return end
+        return start if 0 < start < len(data) else None
+
+    def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
+        for token in self._special_tokens:
+            around = bytes(data[max(0, cut - len(token) + 1) : cut + len(token) - 1])
+            if token in around:
+                return True
+        return False
+
+    def _end_of_last_special(self, data: bytes, highest: int) -> int:
+        end = 0
+        if self._special_tokens:
+            for match in self._any_special.finditer(data):
+                # One that starts later might be a longer one, were more bytes there.
+                if match.start() > highest:
+                    break
+                end = match.end()
+        return end
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _continuation_bytes(data: bytes | memoryview, start: int) -> int:
+    """Bytes at `start`, at most 3, that may belong to a character which begins before it."""
+    count = 0
+    while count < 3 and start + count < len(data) and data[start + count] & 0xC0 == 0x80:
+        count += 1
+    return count

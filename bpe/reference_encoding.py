@@ -1,0 +1,124 @@
+"""The specification of encoding: a pre-token's bytes are merged by rank, lowest first.
+
+Of the pairs that a pre-token holds, the one of the lowest rank is merged, leftmost first, until no
+pair has a rank. Decoding is the concatenation of the tokens' bytes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe.backend import EncodingModel
+from bpe.errors import VocabularyError
+
+__all__ = ["ReferenceEncoder"]
+
+_GONE = -1  # symbol of a position that its left neighbour has absorbed
+_ENTRY_BYTES = 200  # of memory, for a remembered pre-token besides its bytes and ids
+_ID_BYTES = 8
+
+
+class ReferenceEncoder:
+    """Documents to ids and back in plain Python; see `bpe.backend.Encoder`.
+
+    cache_bytes: memory for the ids of pre-tokens seen before, roughly.
+    """
+
+    def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
+        self._scheme = model.scheme
+        self._tokens = model.tokens
+        self._value_type = pa.uint16() if max(model.tokens) < 1 << 16 else pa.uint32()
+        self._merges = {
+            (left, right): (rank, made) for rank, (left, right, made) in enumerate(model.merges)
+        }
+        ids = {token: token_id for token_id, token in model.tokens.items()}
+        try:
+            self._byte_ids = [ids[bytes([value])] for value in range(256)]
+        except KeyError as error:
+            raise VocabularyError(
+                f"byte {error.args[0]!r} has no id: a vocabulary needs every single byte"
+            ) from None
+        self._whole = ids if model.whole_piece else {}
+        self._cache: dict[bytes, Sequence[int]] = {}
+        self._cache_room = cache_bytes
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document; any bytes."""
+        return np.array(self._encode(data), dtype=np.uint32)
+
+    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+        """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32.
+
+        threads is for other implementations: this one holds Python's lock.
+        """
+        del threads
+        offsets = array("q", (0,))
+        ids = array("I")
+        for text in texts:
+            ids.extend(self._encode(text.as_py()))
+            offsets.append(len(ids))
+        values = pa.array(np.frombuffer(ids, dtype=np.uint32)).cast(self._value_type)
+        return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
+
+    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
+        """Bytes of ids, every one of which is a key of the model's `tokens`."""
+        return b"".join(map(self._tokens.__getitem__, ids.tolist()))
+
+    def _encode(self, data: bytes) -> array[int]:
+        ids = array("I")
+        for word in self._scheme.split(data):
+            known = self._cache.get(word)
+            if known is None:
+                known = self._encode_word(word)
+                self._remember(word, known)
+            ids.extend(known)
+        return ids
+
+    def _remember(self, word: bytes, ids: Sequence[int]) -> None:
+        size = len(word) + _ID_BYTES * len(ids) + _ENTRY_BYTES
+        if size <= self._cache_room:
+            self._cache_room -= size
+            self._cache[word] = ids
+
+    def _encode_word(self, word: bytes) -> Sequence[int]:
+        whole = self._whole.get(word)
+        if whole is not None:
+            return (whole,)
+        symbols = [self._byte_ids[value] for value in word]
+        after = list(range(1, len(symbols) + 1))
+        before = list(range(-1, len(symbols) - 1))
+        candidates = [
+            (self._merges[pair][0], position, pair)
+            for position, pair in enumerate(pairwise(symbols))
+            if pair in self._merges
+        ]
+        heapify(candidates)
+
+        def consider(position: int, pair: tuple[int, int]) -> None:
+            if pair in self._merges:
+                heappush(candidates, (self._merges[pair][0], position, pair))
+
+        while candidates:
+            _, position, pair = heappop(candidates)
+            absorbed = after[position]
+            # The pair may be gone, as one of its halves was merged with another neighbour.
+            if symbols[position] != pair[0] or absorbed == len(symbols):
+                continue
+            if symbols[absorbed] != pair[1]:
+                continue
+            made = self._merges[pair][1]
+            symbols[position], symbols[absorbed] = made, _GONE
+            following = after[position] = after[absorbed]
+            if before[position] >= 0:
+                consider(before[position], (symbols[before[position]], made))
+            if following < len(symbols):
+                before[following] = position
+                consider(position, (made, symbols[following]))
+        return [symbol for symbol in symbols if symbol != _GONE]

@@ -1,0 +1,213 @@
+"""The command line's options: what each is called, takes and means.
+
+Nothing here imports Beam, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from bpe.errors import SettingsError
+from pipelines.read_options import parse_separator
+
+__all__ = ["UsageError", "make_parser", "parse_size"]
+
+_UNITS = {
+    "": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
+_BEAM_NOTE = (
+    "Every other option is handed to Apache Beam: --runner=PrismRunner, DaskRunner, FlinkRunner, "
+    "DataflowRunner …; --direct_running_mode=multi_processing; --direct_num_workers=8. "
+    "Without --runner the job runs in this process with a thread per core."
+)
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; the text says why (exit code 2)."""
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes with an optional unit: '64MB' is 64,000,000; '64MiB' is 67,108,864.
+
+    Raises:
+        argparse.ArgumentTypeError: not a number, an unknown unit, or less than one byte.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if not found or found[2].lower().removesuffix("b") + "b" not in _UNITS | {"b": 1}:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500000, 64MB or 1GiB")
+    unit = found[2].lower()
+    factor = _UNITS.get(unit) or _UNITS.get(f"{unit}b") or 1
+    size = int(float(found[1]) * factor) if "." in found[1] else int(found[1]) * factor
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
+    return size
+
+
+def parse_vocab_sizes(text: str) -> list[int]:
+    """One vocabulary size or several with commas, in ascending order: '512,1024' -> [512, 1024].
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    try:
+        return sorted({int(part) for part in text.split(",")})
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is neither a number nor numbers with commas between them"
+        ) from None
+
+
+def _separator(text: str) -> bytes:
+    try:
+        return parse_separator(text)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    group = parser.add_argument_group("input")
+    add = group.add_argument
+    add("--input", nargs="+", action="extend", metavar="GLOB", required=required, default=[],
+        help="files or patterns, quoted; .gz and .zst are read as what they hold")  # fmt: skip
+    add("--input-format", choices=("auto", "text", "lines", "jsonl"), default="auto",
+        help="auto: .jsonl and .ndjson by name, everything else text (a file is one document); "
+        "lines: a line is a document")  # fmt: skip
+    add("--document-separator", type=_separator, metavar="TEXT",
+        help=r"text files hold several documents, each ended by TEXT (escapes as in '\n\n')")  # fmt: skip
+    add("--text-field", default="text", metavar="NAME",
+        help="JSONL: the field with the text, dots for nested ones (default: text)")  # fmt: skip
+    add("--id-field", metavar="NAME", help="JSONL: the field with the document's id")
+    add("--range-bytes", type=parse_size, default=4 << 20, metavar="SIZE",
+        help="uncompressed files are cut into ranges of this size (default: 4MiB)")  # fmt: skip
+    add("--max-row-bytes", type=parse_size, default=256 << 20, metavar="SIZE",
+        help="a row longer than this is a bad record (default: 256MiB)")  # fmt: skip
+    add("--on-bad-record", choices=("fail", "skip"), default="fail",
+        help="a row that cannot be read: stop (default), or skip and list it in rejects/")  # fmt: skip
+    add("--on-bad-file", choices=("fail", "skip"), default="fail",
+        help="a file that cannot be read: stop (default), or skip and list it in rejects/")  # fmt: skip
+    add("--max-bad-records", type=int, metavar="N", help="stop once more than N rows are skipped")
+    add("--empty", choices=("keep", "drop"), default="keep",
+        help="documents without text: keep as rows without ids (default), or leave out")  # fmt: skip
+
+
+def _add_special_text(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--special-text", choices=("text", "allow", "reject"), default="text",
+        help="special tokens spelled out in documents: ordinary text (default), the special token, "
+        "or an error")  # fmt: skip
+
+
+def _add_overwrite(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--overwrite", action="store_true", help="start again in a used folder")
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--vocab-size", type=parse_vocab_sizes, required=True, metavar="N[,N…]",
+        help="entries of the vocabulary: 256 bytes + merges + special tokens; several sizes give "
+        "one folder each from one training")  # fmt: skip
+    add("--output", required=True, metavar="DIR", help="folder of the tokenizer and its counts")
+    add("--pretokenizer", default="gpt2", metavar="SCHEME",
+        help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, none (merges cross "
+        "everything), or regex:PATTERN")  # fmt: skip
+    add("--tie-order", choices=("hf", "id", "bytes", "first"), default="hf",
+        help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)")  # fmt: skip
+    add("--min-frequency", type=int, default=2, metavar="N",
+        help="stop when no pair occurs N times (default: 2)")  # fmt: skip
+    add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
+    add("--special-token", action="append", default=[], metavar="TOKEN",
+        help="add a special token, such as '<|endoftext|>'; may be repeated")  # fmt: skip
+    _add_special_text(parser)
+    add("--from-counts", metavar="DIR", help="train on the count table of an earlier run")
+    add("--golden", metavar="FILE",
+        help="texts whose ids are stored with the tokenizer and checked whenever it is loaded")  # fmt: skip
+    add("--driver-memory", type=parse_size, metavar="SIZE",
+        help="refuse a training that needs more than this (default: half of this machine's)")  # fmt: skip
+    _add_overwrite(parser)
+    _add_input(parser, required=False)
+
+
+def _add_encode(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--tokenizer", required=True, metavar="DIR|FILE",
+        help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
+        "and merges.txt")  # fmt: skip
+    add("--pretokenizer", metavar="SCHEME", help="the scheme of a file that does not name it")
+    add("--output", required=True, metavar="DIR", help="folder of the shards")
+    add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
+    add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
+    add("--shard-bytes", type=parse_size, default=256 << 20, metavar="SIZE",
+        help="begin another shard after so much text of a unit (default: 256MiB)")  # fmt: skip
+    add("--max-row-tokens", type=int, default=1 << 24, metavar="N",
+        help="a longer document continues in the next row (default: 2^24)")  # fmt: skip
+    _add_special_text(parser)
+    _add_overwrite(parser)
+    _add_input(parser, required=True)
+
+
+def _add_plan(parser: argparse.ArgumentParser) -> None:
+    _add_input(parser, required=True)
+    add = parser.add_argument
+    add("--sample-rows", type=int, default=3, metavar="N", help="documents to show (default: 3)")
+
+
+def _add_verify(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", help="an encoded or a trained folder")
+    parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
+
+
+def _add_head(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("directory", metavar="DIR", help="an encoded folder")
+    parser.add_argument("--rows", type=int, default=5, metavar="N", help="rows (default: 5)")
+
+
+def _add_inspect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("tokenizer", metavar="TOKENIZER", help="as for encode --tokenizer")
+    parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
+    parser.add_argument("--text", help="show how this text is cut into tokens")
+    parser.add_argument("--count", type=int, default=20, metavar="N",
+        help="merges and tokens to show (default: 20)")  # fmt: skip
+
+
+_COMMANDS = {
+    "train": ("learn a vocabulary from a corpus", _add_train, True),
+    "encode": ("turn a corpus into Arrow shards of token ids", _add_encode, True),
+    "verify": ("check a finished output against its manifest", _add_verify, False),
+    "plan": ("show what a job would read, without running it", _add_plan, False),
+    "head": ("show the first rows of an encoded folder as text", _add_head, False),
+    "inspect": ("look into a tokenizer", _add_inspect, False),
+}
+BEAM_COMMANDS = frozenset(name for name, (_, _, beam) in _COMMANDS.items() if beam)
+"""Commands that hand options which they do not know to Beam."""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of `beam-bpe`, with one subparser per command."""
+    parser = argparse.ArgumentParser(
+        prog="beam-bpe",
+        description="Exact byte-level BPE training and tokenization of large corpora on Beam.",
+        epilog="Sizes take units: 64MB is 64,000,000 bytes, 64MiB is 67,108,864. "
+        "The same command again resumes. Exit codes: 0 done, 1 error, 2 wrong usage.",
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, add_arguments, takes_beam_options) in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=_BEAM_NOTE if takes_beam_options else None,
+            allow_abbrev=False,
+        )
+        add_arguments(command)
+    return parser

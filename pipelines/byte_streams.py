@@ -1,0 +1,214 @@
+"""The bytes of an input file, uncompressed, in order, with every kind of damage detected.
+
+Beam's own decompression accepts truncated streams in silence, so files are opened as stored and
+unpacked here. A stream either gives every byte of the file or ends in a `BadFileError`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from contextlib import closing
+from typing import IO
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bpe.errors import BadFileError
+from pipelines.file_formats import check_magic
+from pipelines.inputs import InputFile, file_identity
+from pipelines.zstd_frames import FrameError, zstd_chunks
+
+__all__ = ["ByteStream", "check_whole", "open_stream"]
+
+# How much is asked of the file system at a time, and the most that one step unpacks; bytes.
+READ_BYTES = 1 << 20
+# A compressed file's damage is mended by fetching it again, never by reading on.
+_REMEDY = "make or copy the file again, or leave it out with --on-bad-file=skip"
+
+
+class ByteStream:
+    """A file's uncompressed bytes from some position on.
+
+    Attributes:
+        position: of the next byte, from the start of the uncompressed file.
+    """
+
+    def __init__(self, file: InputFile, stored: IO[bytes], chunks: Iterator[bytes] | None) -> None:
+        self.position = 0
+        self._file = file
+        self._stored = stored
+        self._chunks = chunks
+        self._rest = b""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._stored.close()
+
+    def seek(self, position: int) -> None:
+        """Go to a position of an uncompressed file."""
+        if self._chunks is not None:
+            raise ValueError(f"{self._file.path} is compressed and cannot be entered at {position}")
+        self._stored.seek(position)
+        self.position = position
+
+    def read(self, size: int) -> bytes:
+        """The next `size` bytes; fewer only at the end of the file, b"" behind it.
+
+        Raises:
+            BadFileError: the file is damaged, or has shrunk since the plan was made.
+        """
+        data = self._read_stored(size) if self._chunks is None else self._read_chunks(size)
+        self.position += len(data)
+        return data
+
+    def _read_stored(self, size: int) -> bytes:
+        wanted = max(0, min(size, self._file.size - self.position))
+        pieces = []
+        while wanted:
+            # Remote files may give less than asked for.
+            piece = self._stored.read(wanted)
+            if not piece:
+                raise BadFileError(
+                    f"{self._file.path}: ends {wanted} bytes before byte "
+                    f"{self.position + size}, but had {self._file.size} bytes when the plan was "
+                    f"made; run the command again when nothing writes to it"
+                )
+            pieces.append(piece)
+            wanted -= len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_chunks(self, size: int) -> bytes:
+        chunks = self._chunks or iter(())
+        pieces = [self._rest]
+        missing = size - len(self._rest)
+        while missing > 0:
+            piece = next(chunks, b"")
+            if not piece:
+                break
+            pieces.append(piece)
+            missing -= len(piece)
+        data = b"".join(pieces)
+        self._rest = data[size:]
+        return data[:size]
+
+
+def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:
+    """Open an input file, checking that it is still the one of the plan.
+
+    Args:
+        file: from the plan.
+        sniff: also check that a file named as plain text does not start like another format.
+
+    Raises:
+        BadFileError: the file vanished, changed, cannot be opened, or is of another format.
+    """
+    _check_identity(file)
+    try:
+        stored = FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED)
+    except (OSError, ValueError) as error:
+        raise BadFileError(f"{file.path}: cannot be opened: {error}; {_REMEDY}") from error
+    stream = ByteStream(file, stored, _unpack(file, stored))
+    if sniff and file.compression == "none":
+        try:
+            check_magic(file.path, stream.read(8))
+            stream.seek(0)
+        except BaseException:
+            stored.close()
+            raise
+    return stream
+
+
+def check_whole(file: InputFile) -> None:
+    """Unpack a compressed file once and forget it, to know beforehand that all of it is good.
+
+    Raises:
+        BadFileError: it is not.
+    """
+    with closing(open_stream(file)) as stream:
+        while stream.read(READ_BYTES):
+            pass
+
+
+def _check_identity(file: InputFile) -> None:
+    try:
+        metadata = FileSystems.get_filesystem(file.path).metadata(file.path)
+    except (BeamIOError, OSError) as error:
+        raise BadFileError(
+            f"{file.path}: was there when the plan was made, and is not to be found now "
+            f"({error}); put it back, or leave it out with --on-bad-file=skip"
+        ) from error
+    identity = file_identity(metadata)
+    if identity != file.identity:
+        raise BadFileError(
+            f"{file.path}: changed since the plan was made: {file.identity} then, {identity} now; "
+            f"run the command again when nothing writes to it"
+        )
+
+
+def _unpack(file: InputFile, stored: IO[bytes]) -> Iterator[bytes] | None:
+    if file.compression == "gzip":
+        return _gzip_chunks(file, stored)
+    if file.compression == "zstd":
+        return _zstd_chunks(file, stored)
+    return None
+
+
+def _zstd_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
+    try:
+        yield from zstd_chunks(lambda: stored.read(READ_BYTES))
+    except FrameError as error:
+        raise BadFileError(f"{file.path}: zstd stream {error}; {_REMEDY}") from error
+
+
+def _gzip_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
+    """Unpacked pieces of a gzip file of one or more members, 1 MiB at most each.
+
+    As gzip itself does, zero bytes that fill up the file after the last member are overlooked;
+    anything else there is an error.
+    """
+    waiting = stored.read(READ_BYTES)
+    fetched = len(waiting)
+    while True:
+        member = zlib.decompressobj(wbits=31)
+        while not member.eof:
+            if not waiting:
+                waiting = stored.read(READ_BYTES)
+                fetched += len(waiting)
+                if not waiting:
+                    raise BadFileError(
+                        f"{file.path}: gzip stream is truncated: it ends at byte {fetched} of the "
+                        f"compressed file, inside a member; {_REMEDY}"
+                    )
+            try:
+                unpacked = member.decompress(waiting, READ_BYTES)
+            except zlib.error as error:
+                raise BadFileError(
+                    f"{file.path}: gzip stream is damaged before byte {fetched} of the compressed "
+                    f"file: {error}; {_REMEDY}"
+                ) from error
+            waiting = member.unconsumed_tail
+            if unpacked:
+                yield unpacked
+        waiting = member.unused_data
+        if not waiting:
+            waiting = stored.read(READ_BYTES)
+            fetched += len(waiting)
+        if not waiting:
+            return
+        if not waiting.startswith(b"\x1f"):
+            _check_padding(file, stored, waiting, fetched - len(waiting))
+            return
+
+
+def _check_padding(file: InputFile, stored: IO[bytes], waiting: bytes, offset: int) -> None:
+    """Read on to the end of the file, which may hold zero bytes only."""
+    while waiting:
+        garbage = waiting.lstrip(b"\0")
+        if garbage:
+            raise BadFileError(
+                f"{file.path}: gzip stream is followed by something else, from byte "
+                f"{offset + len(waiting) - len(garbage)} of the compressed file on; {_REMEDY}"
+            )
+        offset += len(waiting)
+        waiting = stored.read(READ_BYTES)

@@ -1,0 +1,76 @@
+"""The command `beam-bpe`: parse, run one command, turn errors into one message and an exit code.
+
+    beam-bpe train  --input 'corpus/*.jsonl' --vocab-size 32768 --output tokenizers/books/v1
+    beam-bpe encode --input 'corpus/*.jsonl' --tokenizer tokenizers/books/v1 --output tokens/
+
+Exit codes: 0 done, 1 an error of ours (one message on stderr), 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+
+from bpe.errors import BpeError
+from pipelines.arguments import BEAM_COMMANDS, UsageError, make_parser
+from pipelines.worker_errors import hide_reported_errors
+
+__all__ = ["main", "run"]
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run one command.
+
+    Args:
+        argv: the command line without the program's name.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        BpeError: the command failed.
+        UsageError: the options contradict each other.
+        SystemExit: argparse ends the program for --help and for what it cannot parse.
+    """
+    parser = make_parser()
+    arguments, rest = parser.parse_known_args(list(argv))
+    if rest and arguments.command not in BEAM_COMMANDS:
+        parser.error(f"{arguments.command}: unknown argument {rest[0]}")
+    arguments.beam_arguments = rest
+    arguments.command_line = "beam-bpe " + shlex.join(argv)
+    command = importlib.import_module(f"pipelines.commands.{arguments.command}")
+    return int(command.run(arguments))
+
+
+def _set_up_logging() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    handler.setLevel(logging.WARNING)
+    hide_reported_errors(handler)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; see the module docstring for exit codes."""
+    _set_up_logging()
+    try:
+        return run(sys.argv[1:] if argv is None else argv)
+    except BpeError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except UsageError as error:
+        sys.stderr.write(f"beam-bpe: {error}\n(beam-bpe COMMAND --help lists the options)\n")
+        return 2
+    except BrokenPipeError:
+        # `beam-bpe head … | head -1`: nobody reads on; keep Python from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the same command again goes on where this one stopped\n")
+        sys.stderr.flush()
+        # Beam's worker threads do not end by themselves.
+        os._exit(130)

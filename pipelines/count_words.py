@@ -1,0 +1,288 @@
+"""Count pre-tokens over a corpus: units of the plan in, one summed table per bucket out.
+
+    unit (JSON) ─ CountUnit ─► (bucket, Arrow IPC) ─ SumCounts per key ─► (bucket, Arrow IPC)
+                                                   ─ WriteCountTable ───► OUTPUT/bucket-BBBBB.arrow
+
+A worker counts a whole unit natively and emits, per hash bucket, one Arrow batch of its distinct
+pre-tokens; adding batches is a native group-by. No word ever becomes a Python object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.counting import count_pretokens
+from bpe.cut_points import CutFinder
+from bpe.errors import BpeError, SettingsError
+from bpe.schemes import get_scheme
+from pipelines.count_artifact import REPORT_FOLDER
+from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
+from pipelines.inputs import ReadOptions
+from pipelines.output_files import join, write_atomically
+from pipelines.plan import Unit
+from pipelines.progress import ProgressReporter
+from pipelines.read_documents import read_unit
+from pipelines.rejects import Rejects
+from pipelines.worker_errors import reported_errors
+
+__all__ = ["CountSettings", "CountWords", "SumCounts", "WriteCountTable"]
+
+# A unit's tables are added whenever they have grown to this; sums over it are emitted at once.
+_TABLE_BYTES = 64 << 20
+# First positions of a word are comparable across files: file index above, byte offset below.
+_OFFSET_BITS = 44
+
+
+@dataclass(frozen=True)
+class CountSettings:
+    """What decides the counts, besides the input itself.
+
+    Attributes:
+        pretokenizer: a scheme of `bpe.schemes`, or `regex:PATTERN`.
+        first_positions: keep where each word first occurs (for the tie order `first`).
+        special_text: what special tokens in the text mean: `text`, `allow` or `reject`.
+        special_tokens: the special tokens.
+    """
+
+    pretokenizer: str
+    first_positions: bool = False
+    special_text: str = "text"
+    special_tokens: tuple[str, ...] = ()
+
+
+class CountWords(beam.PTransform):
+    """Counts the pre-tokens of the documents that the plan's units hold.
+
+    Input: units as JSON (bytes), see `pipelines.plan.Unit`. Output: `(bucket, table)` with one
+    element per non-empty hash bucket; the table is an Arrow IPC stream of `schemas.word_counts`,
+    sorted by word, counts int64.
+
+    Args:
+        settings: how to split and count.
+        read: how the input files are read.
+        buckets: number of hash buckets, at least 1; spreads the adding and bounds a table's size.
+        output: folder of the count table, where each unit's totals
+            (`_temporary/unit-UUUUU.json`) and rejected rows (`rejects/unit-UUUUU.jsonl`) are
+            written; "" for nowhere.
+        progress_folder: from `pipelines.progress.show_progress`; "" to report no progress.
+
+    Raises:
+        SettingsError: when constructed with a scheme that does not exist or fewer than one bucket.
+    """
+
+    def __init__(
+        self,
+        settings: CountSettings,
+        read: ReadOptions,
+        *,
+        buckets: int = 16,
+        output: str = "",
+        progress_folder: str = "",
+    ) -> None:
+        super().__init__()
+        get_scheme(settings.pretokenizer)
+        if buckets < 1:
+            raise SettingsError(f"buckets={buckets}: at least one is needed")
+        self._count = _CountUnit(settings, read, buckets, output, progress_folder)
+
+    def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[tuple[int, bytes]]:
+        """Apply to a PCollection of units."""
+        return (
+            units
+            | "CountUnit" >> beam.ParDo(self._count).with_output_types(tuple[int, bytes])
+            | "SumCounts" >> beam.CombinePerKey(SumCounts())
+        )
+
+
+class _CountUnit(beam.DoFn):
+    """Reads a unit and emits its counts, one Arrow batch per bucket."""
+
+    def __init__(
+        self,
+        settings: CountSettings,
+        read: ReadOptions,
+        buckets: int,
+        output: str,
+        progress_folder: str,
+    ) -> None:
+        self._settings = settings
+        self._read = read
+        self._buckets = buckets
+        self._output = output
+        self._progress_folder = progress_folder
+
+    def process(self, element: bytes) -> Iterator[tuple[int, bytes]]:
+        """Count one unit; emission happens here, never in `finish_bundle` (Dask drops that)."""
+        with reported_errors():
+            yield from self._count(Unit.from_json(element))
+
+    def _count(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
+        settings = self._settings
+        specials = [token.encode() for token in settings.special_tokens]
+        finder = CutFinder(get_scheme(settings.pretokenizer), specials)
+        rejects = Rejects(unit, self._read)
+        progress = ProgressReporter(self._progress_folder)
+        totals = UnitTotals(unit=unit.index)
+        tables: list[pa.Table] = []
+        for batch in read_unit(unit, self._read, finder, rejects):
+            table = _count_batch(batch, settings, unit)
+            totals.add(batch)
+            progress.add(batch["text"].nbytes)
+            tables.append(table)
+            if sum(each.nbytes for each in tables) > _TABLE_BYTES:
+                tables = [add_tables(tables)]
+            if tables[0].nbytes > _TABLE_BYTES:
+                yield from self._emit(tables.pop())
+        if tables:
+            yield from self._emit(add_tables(tables))
+        self._report(totals, rejects)
+
+    def _emit(self, table: pa.Table) -> Iterator[tuple[int, bytes]]:
+        for bucket, rows in split_by_bucket(table, self._buckets):
+            yield bucket, to_ipc(rows)
+
+    def _report(self, totals: UnitTotals, rejects: Rejects) -> None:
+        if not self._output:
+            return
+        totals.finish(rejects)
+        rejects.write(self._output)
+        data = json.dumps(totals.__dict__, sort_keys=True).encode()
+        write_atomically(join(self._output, REPORT_FOLDER), f"unit-{totals.unit:05d}.json", data)
+
+
+@dataclass
+class UnitTotals:
+    """What one unit held, written beside the counts so that nothing rests on runner counters."""
+
+    unit: int
+    documents: int = 0
+    bytes: int = 0
+    rejects: dict[str, int] = field(default_factory=dict)
+    accepted: dict[str, int] = field(default_factory=dict)
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count the documents that end in `batch` and its bytes of text."""
+        self.documents += pc.sum(batch["is_last"]).as_py() or 0
+        self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
+
+    def finish(self, rejects: Rejects) -> None:
+        """Take over the numbers of rejected rows and accepted anomalies."""
+        self.rejects = dict(rejects.counts)
+        self.accepted = dict(rejects.accepted)
+
+
+def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> pa.Table:
+    try:
+        table = count_pretokens(
+            batch["text"],
+            settings.pretokenizer,
+            first_positions=settings.first_positions,
+            special_text=settings.special_text,
+            special_tokens=settings.special_tokens,
+        )
+    except BpeError as error:
+        sources = ", ".join(sorted({part.file.path for part in unit.ranges}))
+        raise type(error)(f"{sources}: {error}") from error
+    if not settings.first_positions:
+        return table
+    first = _corpus_positions(table["first"], batch, unit)
+    return table.set_column(table.schema.get_field_index("first"), "first", first)
+
+
+def _corpus_positions(first: Any, batch: pa.RecordBatch, unit: Unit) -> pa.Array:
+    """Positions in the batch's concatenated text -> positions comparable over the whole corpus."""
+    local = first.to_numpy()
+    ends = np.cumsum(pc.binary_length(batch["text"]).to_numpy())
+    rows = np.searchsorted(ends, local, side="right")
+    starts = np.concatenate([[0], ends[:-1]])
+    sources = pa.array([part.file.source for part in unit.ranges])
+    index_of = np.array([part.file.index for part in unit.ranges], np.int64)
+    files = index_of[pc.index_in(batch["source"].cast(pa.string()), sources).to_numpy()]
+    offsets = batch["byte_start"].to_numpy()[rows] + (local - starts[rows])
+    return pa.array((files[rows] << _OFFSET_BITS) + offsets, pa.int64())
+
+
+class SumCounts(beam.CombineFn):
+    """Adds count tables word by word.
+
+    Input and output: Arrow IPC streams of `schemas.word_counts` (bytes). The output is sorted by
+    word; where the column `first` is there, the smallest is kept.
+
+    Raises:
+        CountTableError: a sum that does not fit into int64.
+    """
+
+    def create_accumulator(self) -> list[bytes]:
+        """No table yet."""
+        return []
+
+    def add_input(self, accumulator: list[bytes], element: bytes) -> list[bytes]:
+        """Keep the table; add up once enough of them lie here."""
+        accumulator.append(element)
+        if sum(map(len, accumulator)) > 2 * max(_TABLE_BYTES, len(accumulator[0])):
+            return self.compact(accumulator)
+        return accumulator
+
+    def merge_accumulators(self, accumulators: Iterable[list[bytes]]) -> list[bytes]:
+        """All tables of all accumulators, added."""
+        return self.compact([each for accumulator in accumulators for each in accumulator])
+
+    def compact(self, accumulator: list[bytes]) -> list[bytes]:
+        """At most one table."""
+        if len(accumulator) < 2:
+            return accumulator
+        with reported_errors():
+            return [to_ipc(add_tables([from_ipc(each) for each in accumulator]))]
+
+    def extract_output(self, accumulator: list[bytes]) -> bytes:
+        """The one table left, sorted by word."""
+        with reported_errors():
+            return to_ipc(add_tables([from_ipc(each) for each in accumulator]))
+
+
+class WriteCountTable(beam.PTransform):
+    """Writes each bucket's table to `OUTPUT/bucket-BBBBB.arrow`.
+
+    Input: `(bucket, table)` as `CountWords` gives it, one element per bucket. Output: the names of
+    the files. A bucket written twice leaves the same file.
+
+    Args:
+        output: the folder of the count table; made if missing.
+    """
+
+    def __init__(self, output: str) -> None:
+        super().__init__()
+        self._output = output
+
+    def expand(self, tables: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[str]:
+        """Apply to the summed buckets."""
+        return tables | "WriteBucket" >> beam.ParDo(_WriteBucket(self._output)).with_output_types(
+            str
+        )
+
+
+class _WriteBucket(beam.DoFn):
+    """Writes one bucket's table as an Arrow IPC file."""
+
+    def __init__(self, output: str) -> None:
+        self._output = output
+
+    def process(self, element: tuple[int, bytes]) -> Iterator[str]:
+        """Write one bucket and name its file."""
+        bucket, data = element
+        name = f"bucket-{bucket:05d}.arrow"
+        table = from_ipc(data)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        with reported_errors():
+            write_atomically(self._output, name, bytes(sink.getvalue()))
+        yield name

@@ -1,0 +1,95 @@
+"""What a file's name says about its format and compression, and which names are refused."""
+
+from __future__ import annotations
+
+import posixpath
+
+from bpe.errors import BadFileError, SettingsError
+
+__all__ = ["check_magic", "classify"]
+
+COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+JSONL_SUFFIXES = frozenset({".jsonl", ".jsonlines", ".ndjson"})
+
+# Names that say "compressed" or "archive", but that no reader here unpacks.
+PACKED_SUFFIXES = frozenset(
+    (".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".xz", ".z", ".zip")
+)
+# Formats whose bytes are not text.
+# fmt: off
+BINARY_SUFFIXES = frozenset({
+    ".arrow", ".avro", ".bin", ".doc", ".docx", ".epub", ".feather", ".gif", ".h5", ".hdf5",
+    ".jpeg", ".jpg", ".mp3", ".mp4", ".npy", ".npz", ".orc", ".parquet", ".pdf", ".pickle",
+    ".pkl", ".png", ".pt", ".safetensors", ".sqlite", ".tfrecord", ".wav", ".xls", ".xlsx",
+})
+# fmt: on
+# Text formats with structure: read as plain text, their markup would be learned and encoded too.
+STRUCTURED_SUFFIXES = {
+    ".json": "--input-format=jsonl if every line is a JSON object",
+    ".csv": "convert it to JSON lines to read a column",
+    ".tsv": "convert it to JSON lines to read a column",
+}
+
+MAGIC = {
+    b"\x1f\x8b": "gzip",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\0": "xz",
+    b"PK\x03\x04": "zip",
+    b"PAR1": "Parquet",
+    b"ARROW1": "Arrow",
+    b"%PDF-": "PDF",
+}
+
+
+def classify(path: str, input_format: str) -> tuple[str, str]:
+    """Format (`text`, `lines` or `jsonl`) and compression (`none`, `gzip` or `zstd`) of a file.
+
+    Args:
+        path: name or address of the file; only its last component counts.
+        input_format: as in `ReadOptions`; anything but `auto` decides the format.
+
+    Raises:
+        SettingsError: the name is that of a format that cannot be read; says what to do.
+    """
+    stem, suffix = posixpath.splitext(posixpath.basename(path).lower())
+    compression = COMPRESSIONS.get(suffix, "none")
+    if compression != "none":
+        suffix = posixpath.splitext(stem)[1]
+    if suffix in PACKED_SUFFIXES:
+        raise SettingsError(
+            f"{path}: {suffix} files are not read; unpack it first "
+            f"(plain files, .gz and .zst are read), or leave it out of --input"
+        )
+    if suffix in BINARY_SUFFIXES:
+        raise SettingsError(
+            f"{path}: {suffix} files are not read; convert it to JSON lines or text, "
+            f"or leave it out of --input"
+        )
+    if input_format != "auto":
+        return input_format, compression
+    if suffix in STRUCTURED_SUFFIXES:
+        raise SettingsError(
+            f"{path}: the name does not say how to read it; {STRUCTURED_SUFFIXES[suffix]}, "
+            f"or pass --input-format=text or lines to take its bytes as they are"
+        )
+    return ("jsonl" if suffix in JSONL_SUFFIXES else "text"), compression
+
+
+def check_magic(path: str, head: bytes) -> None:
+    """Refuse a file that is named like plain text and starts like something else.
+
+    Args:
+        path: the file, for the message.
+        head: its first bytes, 8 are enough.
+
+    Raises:
+        BadFileError: `head` starts with the magic number of a compressed or binary format.
+    """
+    for magic, name in MAGIC.items():
+        if head.startswith(magic):
+            raise BadFileError(
+                f"{path}: the name says plain text, but the content starts like a {name} file; "
+                f"give it the name of its format, pass --input-format=text to take its bytes as "
+                f"they are, or --on-bad-file=skip to leave it out"
+            )

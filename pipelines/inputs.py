@@ -1,0 +1,244 @@
+"""Lists the input files: patterns in, a sorted list of files with size, identity and format out.
+
+A pattern is a path or glob of any Beam filesystem (`*` stays inside a folder, `**` crosses
+folders). A folder stands for all files in it and below. Files and folders whose names start with
+`.` or `_` are left out unless the pattern spells that character out.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from bpe.errors import SettingsError
+from pipelines.file_formats import classify
+from pipelines.read_options import ReadOptions
+
+__all__ = ["InputFile", "InputList", "ReadOptions", "file_identity", "is_local", "list_inputs"]
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """One file of the input.
+
+    Attributes:
+        index: position in the list of files sorted by path, from 0.
+        path: absolute local path, or address of a remote object.
+        size: bytes on storage, compressed where the file is.
+        identity: size and modification time as the filesystem gives them; a file with another
+            identity is another file.
+        format: `text`, `lines` or `jsonl`.
+        compression: `none`, `gzip` or `zstd`.
+        source: path below the folder that all patterns share, for the `source` column.
+    """
+
+    index: int
+    path: str
+    size: int
+    identity: str
+    format: str
+    compression: str
+    source: str
+
+
+@dataclass(frozen=True)
+class InputList:
+    """The files to read, and what listing them brought up.
+
+    Attributes:
+        files: sorted by path, each once.
+        notes: sentences for the user: what was left out and why.
+        counts: `duplicate_files`, `hidden_files`, `empty_files` (those that occurred).
+    """
+
+    files: tuple[InputFile, ...]
+    notes: tuple[str, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all files on storage."""
+        return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class _Match:
+    """What one pattern found; `folder` is its fixed part, ending in a slash."""
+
+    folder: str
+    visible: list[FileMetadata]
+    hidden: list[str]
+
+
+def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
+    """List the files that the patterns name.
+
+    Args:
+        patterns: paths, folders or globs; `gs://`, `s3://` and the like go to Beam's filesystems.
+        options: decide the format of each file.
+
+    Raises:
+        SettingsError: a pattern matches nothing, a file has a format that cannot be read,
+            or there is nothing to read.
+    """
+    if not patterns:
+        raise SettingsError("no input: pass --input with at least one path or pattern")
+    matches = [_match(pattern) for pattern in patterns]
+    found: dict[str, FileMetadata] = {}
+    duplicates: dict[str, None] = {}
+    for match in matches:
+        for metadata in match.visible:
+            if metadata.path in found:
+                duplicates[metadata.path] = None
+            found[metadata.path] = metadata
+    hidden = sorted({path for match in matches for path in match.hidden} - found.keys())
+    folder = _shared_folder([match.folder for match in matches])
+    files = []
+    for index, path in enumerate(sorted(found)):
+        format_, compression = classify(path, options.input_format)
+        size = found[path].size_in_bytes
+        identity = file_identity(found[path])
+        source = _printable(path.removeprefix(folder))
+        files.append(InputFile(index, path, size, identity, format_, compression, source))
+    _check_files(files, hidden, options)
+    empty = [file.path for file in files if file.size == 0]
+    notes, counts = _notes(list(duplicates), hidden, empty)
+    return InputList(tuple(files), notes, counts)
+
+
+def is_local(path: str) -> bool:
+    """Whether a path lies on this machine's own filesystem."""
+    return FileSystems.get_scheme(path) is None
+
+
+def file_identity(metadata: FileMetadata) -> str:
+    """Size and modification time of a file, as text that two listings agree on."""
+    modified = metadata.last_updated_in_seconds
+    # Object stores give whole seconds in one answer and fractions in another.
+    stamp = repr(modified) if is_local(metadata.path) else str(int(modified))
+    return f"{metadata.size_in_bytes} bytes, modified {stamp}"
+
+
+def _match(pattern: str) -> _Match:
+    """Files of one pattern, those with hidden names apart."""
+    if not pattern.strip():
+        raise SettingsError("--input holds an empty pattern")
+    path = pattern.removeprefix("file://")
+    local = is_local(path)
+    if local:
+        path = os.path.abspath(path) + ("/" if path.endswith(("/", os.sep)) else "")
+        if os.path.exists(path) and not os.path.isdir(path):
+            return _single(pattern, path)
+        if os.path.isdir(path):
+            path = path.rstrip("/") + "/"
+    if path.endswith("/"):
+        path += "**"
+    listing = _list(pattern, path)
+    if not listing and not local and not _GLOB.search(path):
+        path += "/**"  # an object store has no folders to ask about
+        listing = _list(pattern, path)
+    if not listing:
+        shown = pattern if path == pattern else f"{pattern} (looked for {path})"
+        raise SettingsError(
+            f"--input: no file matches {shown}; quote patterns so that the shell leaves them "
+            f"alone, and use ** to look into sub-folders"
+        )
+    return _sort_out_hidden(path, listing)
+
+
+def _single(pattern: str, path: str) -> _Match:
+    """A file named exactly, even if its name holds glob characters or starts with a dot."""
+    if not os.path.isfile(path):
+        raise SettingsError(
+            f"--input: {pattern} is a pipe or device; write its content to a file first, "
+            f"since inputs are read in ranges and may be read twice"
+        )
+    metadata = FileMetadata(path, os.path.getsize(path), os.path.getmtime(path))
+    return _Match(os.path.dirname(path).rstrip("/") + "/", [metadata], [])
+
+
+def _list(pattern: str, path: str) -> list[FileMetadata]:
+    try:
+        return list(FileSystems.match([path])[0].metadata_list)
+    except (BeamIOError, ValueError) as error:
+        raise SettingsError(f"--input: cannot list {pattern}: {error}") from error
+
+
+def _sort_out_hidden(path: str, listing: Iterable[FileMetadata]) -> _Match:
+    glob = _GLOB.search(path)
+    fixed = path if glob is None else path[: glob.start()]
+    folder = fixed[: fixed.rfind("/") + 1]
+    # `_old*` asks for names with an underscore: its first component is not hidden.
+    spelled_out = 1 if len(fixed) > len(folder) else 0
+    visible: list[FileMetadata] = []
+    hidden: list[str] = []
+    for metadata in listing:
+        components = metadata.path.removeprefix(folder).split("/")[spelled_out:]
+        if any(component.startswith((".", "_")) for component in components):
+            hidden.append(metadata.path)
+        else:
+            visible.append(metadata)
+    return _Match(folder, visible, hidden)
+
+
+def _shared_folder(folders: Sequence[str]) -> str:
+    """The longest common folder of paths that end in slashes, itself with a slash; may be ""."""
+    shared = []
+    for components in zip(*(folder.split("/")[:-1] for folder in folders), strict=False):
+        if len(set(components)) > 1:
+            break
+        shared.append(components[0])
+    return "/".join([*shared, ""])
+
+
+def _printable(path: str) -> str:
+    """A path as valid Unicode: bytes that are not UTF-8 show as escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: ReadOptions) -> None:
+    if not files:
+        raise SettingsError(
+            f"--input: nothing to read: all {len(hidden)} matching files have names that start "
+            f"with '.' or '_', such as {hidden[0]}; name them exactly to read them"
+        )
+    if not any(file.size for file in files):
+        raise SettingsError(
+            f"--input: nothing to read: all {len(files)} matching files are empty, "
+            f"such as {files[0].path}"
+        )
+    formats = {file.format for file in files}
+    if options.document_separator is not None and "text" not in formats:
+        raise SettingsError(
+            f"--document-separator belongs to text files, but all inputs are read as "
+            f"{', '.join(sorted(formats))}, such as {files[0].path}"
+        )
+    if options.id_field is not None and "jsonl" not in formats:
+        raise SettingsError(
+            f"--id-field needs JSON lines, but all inputs are read as "
+            f"{', '.join(sorted(formats))}, such as {files[0].path}"
+        )
+
+
+def _notes(
+    duplicates: Sequence[str], hidden: Sequence[str], empty: Sequence[str]
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    cases = [
+        ("duplicate_files", duplicates, "matched by more than one pattern, read once"),
+        ("hidden_files", hidden, "left out because a name starts with '.' or '_'"),
+        ("empty_files", empty, "empty"),
+    ]
+    notes = tuple(
+        f"{len(paths)} file{'s' if len(paths) > 1 else ''} {what}: {paths[0]}"
+        + (" and others" if len(paths) > 1 else "")
+        for _, paths, what in cases
+        if paths
+    )
+    return notes, {name: len(paths) for name, paths, _ in cases if paths}

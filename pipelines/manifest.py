@@ -1,0 +1,342 @@
+"""The manifest of an encoded folder, and what a run finds there when it starts.
+
+    run.json        written before work: settings and inputs, so that a later run can compare
+    manifest.json   written last, from the sidecars on storage: never from runner counters
+
+A unit is kept only if its sidecars match the settings digest, the identity of its input and the
+hash of each shard's file; everything else of an unfinished run is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bpe.errors import OutputError
+from pipelines.encode_documents import EncodeSettings
+from pipelines.output_files import (
+    delete_files,
+    exists,
+    join,
+    list_files,
+    read_bytes,
+    remove_temporary_files,
+    write_atomically,
+)
+from pipelines.plan import Plan, Unit
+from pipelines.rejects import BAD_FILE
+from pipelines.settings import describe_differences
+from pipelines.write_shards import input_identity, sidecar_name
+from schemas.sidecars import Manifest, ShardSidecar
+
+__all__ = [
+    "MANIFEST",
+    "Found",
+    "begin_run",
+    "file_sha256",
+    "find_finished_units",
+    "read_manifest",
+    "read_sidecars",
+    "remove_stale_files",
+    "write_manifest",
+]
+
+MANIFEST = "manifest.json"
+RUN = "run.json"
+_OURS = re.compile(r"shard-\d{5,}-\d{3,}\.arrow(\.json)?|manifest\.json|run\.json")
+_REJECTS = re.compile(r"unit-\d{5,}\.jsonl")
+_HASHING_THREADS = 4
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a run found in its output folder.
+
+    Attributes:
+        finished: a manifest with equal settings and inputs is there: nothing to do.
+        resumed: an unfinished run with equal settings is there.
+        notes: sentences for the user.
+    """
+
+    finished: bool = False
+    resumed: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: bool) -> Found:
+    """Compare the output folder with this run, and mark it as this run's.
+
+    Args:
+        output: a folder that can be written (`output_files.prepare_output`).
+        settings: of this run.
+        plan: of this run.
+        overwrite: remove what an earlier run made, whatever its settings.
+
+    Raises:
+        OutputError: the folder holds the shards of other settings or inputs, or files that are not
+            ours; the text names what differs.
+    """
+    if overwrite:
+        _remove_everything(output)
+    wanted = {"settings": settings.to_dict(), "inputs": _input_record(plan)}
+    path = join(output, RUN)
+    if not exists(path):
+        _refuse_foreign_files(output)
+        write_atomically(output, RUN, _to_json(wanted))
+        return Found()
+    try:
+        earlier = json.loads(read_bytes(path))
+    except ValueError as error:
+        raise OutputError(f"{path}: is damaged ({error}); --overwrite starts again") from error
+    _refuse_other_settings(output, earlier, wanted)
+    changed = _changed_files(earlier["inputs"], wanted["inputs"])
+    notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
+    finished = exists(join(output, MANIFEST)) and not changed
+    if changed:
+        delete_files(output, [MANIFEST])
+        write_atomically(output, RUN, _to_json(wanted))
+    return Found(finished, not finished, tuple(notes))
+
+
+def _to_json(value: Any) -> bytes:
+    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+
+
+def _input_record(plan: Plan) -> list[dict[str, str]]:
+    return [{"path": file.path, "identity": file.identity} for file in plan.files]
+
+
+def _changed_files(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[str]:
+    before = {entry["path"]: entry["identity"] for entry in old}
+    return [entry["path"] for entry in new if before.get(entry["path"]) != entry["identity"]]
+
+
+def _refuse_other_settings(
+    output: str, earlier: Mapping[str, Any], wanted: Mapping[str, Any]
+) -> None:
+    differences = describe_differences(earlier["settings"], wanted["settings"])
+    old_paths = [entry["path"] for entry in earlier["inputs"]]
+    new_paths = [entry["path"] for entry in wanted["inputs"]]
+    if old_paths != new_paths:
+        other = sorted(set(old_paths) ^ set(new_paths))[0]
+        differences.append(
+            f"inputs: was {len(old_paths)} file(s), now {len(new_paths)}, which differ in {other}"
+        )
+    if differences:
+        raise OutputError(
+            f"--output {output}: holds shards made with other settings ({'; '.join(differences)}); "
+            "give the same settings to go on, another folder, or --overwrite to start again"
+        )
+
+
+def _refuse_foreign_files(output: str) -> None:
+    names = sorted(list_files(output))
+    if names:
+        raise OutputError(
+            f"--output {output}: the folder holds {names[0]} and was not begun by this command; "
+            "choose an empty folder, or --overwrite to replace shards in it"
+        )
+
+
+def _remove_everything(output: str) -> None:
+    """Remove what this command makes; other files of the folder are the user's."""
+    # The manifest goes first: without it nobody takes the rest for finished.
+    delete_files(output, [MANIFEST])
+    delete_files(output, [name for name in list_files(output) if _OURS.fullmatch(name)])
+    folder = join(output, "rejects")
+    delete_files(folder, [name for name in list_files(folder) if _REJECTS.fullmatch(name)])
+    remove_temporary_files(output)
+
+
+def find_finished_units(output: str, settings: EncodeSettings, plan: Plan) -> set[int]:
+    """Units whose shards are all there, whole, of these settings and of the same input."""
+    names = list_files(output)
+
+    def is_finished(unit: Unit) -> bool:
+        return _is_finished(output, names, settings.digest, unit)
+
+    with ThreadPoolExecutor(_HASHING_THREADS) as threads:
+        kept = threads.map(is_finished, plan.units)
+        return {unit.index for unit, keep in zip(plan.units, kept, strict=True) if keep}
+
+
+def _is_finished(output: str, names: Mapping[str, int], digest: str, unit: Unit) -> bool:
+    identity = input_identity(unit)
+    part = 0
+    while sidecar_name(unit.index, part) in names:
+        try:
+            sidecar = _read_sidecar(output, sidecar_name(unit.index, part))
+        except OutputError:
+            return False
+        same = sidecar.settings_digest == digest and sidecar.inputs == identity
+        if not same or names.get(sidecar.file) != sidecar.file_bytes:
+            return False
+        if file_sha256(join(output, sidecar.file)) != sidecar.sha256:
+            return False
+        if sidecar.unit_totals is not None:
+            rejects = sidecar.unit_totals.rejects_file
+            return rejects is None or exists(join(output, rejects))
+        part += 1
+    return False
+
+
+def remove_stale_files(output: str, kept: set[int]) -> int:
+    """Remove shards, sidecars and rejects of units that are not kept; returns how many files.
+
+    Such files are left by a killed run, or belong to a plan that the input has outgrown.
+    """
+    stale = [
+        name
+        for name in list_files(output)
+        if name.startswith("shard-") and _OURS.fullmatch(name) and _unit_of(name) not in kept
+    ]
+    delete_files(output, stale)
+    folder = join(output, "rejects")
+    rejects = [
+        name
+        for name in list_files(folder)
+        if _REJECTS.fullmatch(name) and int(name[5:].split(".")[0]) not in kept
+    ]
+    delete_files(folder, rejects)
+    remove_temporary_files(output)
+    return len(stale) + len(rejects)
+
+
+def _unit_of(name: str) -> int:
+    return int(name.split("-")[1])
+
+
+def _read_sidecar(output: str, name: str) -> ShardSidecar:
+    path = join(output, name)
+    try:
+        return msgspec.json.decode(read_bytes(path), type=ShardSidecar)
+    except (msgspec.MsgspecError, OSError) as error:
+        raise OutputError(f"{path}: cannot be read as a sidecar: {error}") from error
+
+
+def read_sidecars(output: str, plan: Plan) -> list[ShardSidecar]:
+    """The sidecars of all units, in order of unit and part, read back from storage.
+
+    Raises:
+        OutputError: one is missing: the runner said that it was done, and it was not.
+    """
+    names = list_files(output)
+    sidecars: list[ShardSidecar] = []
+    for unit in plan.units:
+        part = 0
+        while True:
+            name = sidecar_name(unit.index, part)
+            if name not in names:
+                raise OutputError(
+                    f"{join(output, name)}: is missing although the job ended; run it again"
+                )
+            sidecars.append(_read_sidecar(output, name))
+            if sidecars[-1].unit_totals is not None:
+                break
+            part += 1
+    return sidecars
+
+
+def write_manifest(
+    output: str, settings: EncodeSettings, plan: Plan, *, code_version: str, backend: str
+) -> Manifest:
+    """Check the balance of documents and write `manifest.json`, last of all files.
+
+    Args:
+        output: the folder of shards.
+        settings: of the run.
+        plan: of the run.
+        code_version: of beam-bpe.
+        backend: name of the compute backend; does not decide the shards.
+
+    Raises:
+        OutputError: a sidecar is missing, or documents in differ from documents out and rejects.
+    """
+    sidecars = read_sidecars(output, plan)
+    totals = _add_up(sidecars)
+    _check_balance(output, totals)
+    manifest = Manifest(
+        code_version=code_version,
+        backend=backend,
+        tokenizer_digest=settings.tokenizer_digest,
+        settings=settings.to_dict(),
+        settings_digest=settings.digest,
+        plan_digest=plan.digest,
+        inputs=_input_record(plan),
+        totals=totals,
+        shards=sidecars,
+    )
+    write_atomically(output, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    remove_temporary_files(output)
+    return manifest
+
+
+def _add_up(sidecars: list[ShardSidecar]) -> dict[str, Any]:
+    rejects: Counter[str] = Counter()
+    accepted: Counter[str] = Counter()
+    documents_in = 0
+    for sidecar in sidecars:
+        if sidecar.unit_totals is not None:
+            rejects.update(sidecar.unit_totals.rejects)
+            accepted.update(sidecar.unit_totals.accepted)
+            documents_in += sidecar.unit_totals.documents_in
+    return {
+        "shards": len(sidecars),
+        "rows": sum(each.rows for each in sidecars),
+        "documents": sum(each.documents for each in sidecars),
+        "tokens": sum(each.tokens for each in sidecars),
+        "bytes": sum(each.bytes for each in sidecars),
+        "file_bytes": sum(each.file_bytes for each in sidecars),
+        "documents_in": documents_in,
+        "rejected": rejects.total() - rejects[BAD_FILE],
+        "dropped": accepted["dropped_empty"],
+        "rejects": dict(sorted(rejects.items())),
+        "accepted": dict(sorted(accepted.items())),
+    }
+
+
+def _check_balance(output: str, totals: dict[str, Any]) -> None:
+    read, written = totals["documents_in"], totals["documents"]
+    if read != written + totals["rejected"] + totals["dropped"]:
+        raise OutputError(
+            f"{output}: {read} documents were read, but {written} are in the shards, "
+            f"{totals['rejected']} among the rejects and {totals['dropped']} dropped as empty; "
+            "this is a fault of beam-bpe: do not use this output"
+        )
+
+
+def read_manifest(output: str) -> Manifest:
+    """The manifest of a finished folder.
+
+    Raises:
+        OutputError: there is none, or it is damaged.
+    """
+    path = join(output, MANIFEST)
+    if not exists(path):
+        raise OutputError(
+            f"{path}: is missing: the folder is no finished output of beam-bpe encode"
+        )
+    try:
+        return msgspec.json.decode(read_bytes(path), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise OutputError(f"{path}: is damaged: {error}") from error
+
+
+def file_sha256(path: str) -> str:
+    """SHA-256 (hexadecimal) of a file, read in blocks."""
+    hashed = hashlib.sha256()
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        while block := file.read(_BLOCK):
+            hashed.update(block)
+    return hashed.hexdigest()

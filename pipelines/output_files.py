@@ -1,0 +1,211 @@
+"""Files of an output folder, local or on any file system that Beam knows, written whole or not.
+
+Everything is written under a temporary name that no other attempt uses, in the folder
+`_temporary` of the output, and renamed to its final name when it is complete. The rename replaces
+an equal file of an earlier attempt, so a step that runs twice leaves the same folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import uuid
+from typing import Any
+
+from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bpe.errors import OutputError
+
+__all__ = [
+    "HashingFile",
+    "delete_files",
+    "exists",
+    "join",
+    "list_files",
+    "prepare_output",
+    "publish",
+    "read_bytes",
+    "remove_temporary_files",
+    "temporary_path",
+    "write_atomically",
+]
+
+TEMPORARY = "_temporary"
+
+
+def is_local(path: str) -> bool:
+    """Whether `path` is on this machine's own file system."""
+    return "://" not in path
+
+
+def join(directory: str, *names: str) -> str:
+    """`directory/name/…` in the notation of the directory's file system."""
+    if is_local(directory):
+        return os.path.join(directory, *names)
+    return str(FileSystems.join(directory, *names))
+
+
+def exists(path: str) -> bool:
+    """Whether a file or folder of that name is there."""
+    return os.path.exists(path) if is_local(path) else bool(FileSystems.exists(path))
+
+
+def read_bytes(path: str) -> bytes:
+    """The whole content of a small file, undecoded."""
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        return bytes(file.read())
+
+
+def list_files(directory: str) -> dict[str, int]:
+    """Names and sizes (bytes) of the files directly in `directory`; empty when it is missing."""
+    if is_local(directory):
+        if not os.path.isdir(directory):
+            return {}
+        with os.scandir(directory) as entries:
+            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
+    found = FileSystems.match([join(directory, "*")])[0].metadata_list
+    start = len(directory.rstrip("/")) + 1
+    return {item.path[start:]: item.size_in_bytes for item in found if "/" not in item.path[start:]}
+
+
+def delete_files(directory: str, names: list[str]) -> None:
+    """Delete files of `directory`; a missing one is no error."""
+    present = [join(directory, name) for name in names if exists(join(directory, name))]
+    if present:
+        FileSystems.delete(present)
+
+
+def _make_directory(path: str) -> None:
+    if is_local(path):
+        os.makedirs(path, exist_ok=True)
+    elif not FileSystems.exists(path):
+        FileSystems.mkdirs(path)
+
+
+def temporary_path(directory: str, name: str) -> str:
+    """A path below `directory/_temporary` that no other attempt uses; the folder is made."""
+    folder = join(directory, TEMPORARY)
+    _make_directory(folder)
+    return join(folder, f"{name}.{uuid.uuid4().hex}")
+
+
+def publish(temporary: str, final: str) -> None:
+    """Rename a complete file to its final name, replacing what an earlier attempt left there.
+
+    Raises:
+        OutputError: the file system refuses.
+    """
+    try:
+        if is_local(final):
+            os.replace(temporary, final)
+        else:
+            FileSystems.rename([temporary], [final])
+    except Exception as error:
+        raise OutputError(f"{final}: cannot be put in place: {error}") from error
+
+
+def write_atomically(directory: str, name: str, data: bytes) -> None:
+    """Write `directory/name` (the name may hold one folder) so that it is never seen in part.
+
+    Raises:
+        OutputError: the file cannot be written; the text names it and the cause.
+    """
+    final = join(directory, name)
+    try:
+        temporary = temporary_path(directory, name.replace("/", "-"))
+        _make_directory(final.rsplit("/", 1)[0])
+        with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            file.write(data)
+    except Exception as error:
+        raise OutputError(f"{final}: cannot be written: {error}") from error
+    publish(temporary, final)
+
+
+def prepare_output(directory: str) -> None:
+    """Make the output folder and write a probe into it, so that a bad one is found before work.
+
+    Raises:
+        OutputError: the folder cannot be made or written; the text names it and the cause.
+    """
+    try:
+        _make_directory(directory)
+        probe = temporary_path(directory, "probe")
+        with FileSystems.create(probe, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+            file.write(b"probe")
+        FileSystems.delete([probe])
+    except Exception as error:
+        raise OutputError(
+            f"--output {directory}: cannot be written ({error}); choose a folder that can"
+        ) from error
+
+
+def remove_temporary_files(directory: str) -> None:
+    """Remove what killed attempts left behind (and the folder of temporary files itself)."""
+    folder = join(directory, TEMPORARY)
+    if is_local(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+    else:
+        delete_files(folder, list(list_files(folder)))
+
+
+class HashingFile:
+    """A binary output file that knows the SHA-256 and the size of what went through it.
+
+    Arrow's writer only appends, so the digest of the file is there when it closes, without reading
+    it back.
+
+    Args:
+        path: where to write; local or any path that Beam's file systems take.
+
+    Attributes:
+        size: bytes written so far.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file: Any = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        """Append `data` (bytes-like); returns the number of bytes."""
+        self._file.write(data)
+        self._hash.update(data)
+        count = len(data)
+        self.size += count
+        return count
+
+    def tell(self) -> int:
+        """The position of the next byte."""
+        return self.size
+
+    def flush(self) -> None:
+        """Hand what is buffered to the file system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file; twice is no error."""
+        if not self._file.closed:
+            self._file.close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the file was closed."""
+        return bool(self._file.closed)
+
+    def writable(self) -> bool:
+        """Always true."""
+        return True
+
+    def readable(self) -> bool:
+        """Always false."""
+        return False
+
+    def seekable(self) -> bool:
+        """Always false: the digest needs the bytes in order."""
+        return False
+
+    def sha256(self) -> str:
+        """Hexadecimal digest of everything written."""
+        return self._hash.hexdigest()

@@ -1,0 +1,170 @@
+"""Cuts the input files into ranges and groups consecutive ranges into units of work.
+
+The plan depends on the files (path, size, identity) and the settings alone, never on workers:
+two machines that see the same files make the same plan, byte for byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bpe.errors import SettingsError
+from pipelines.inputs import InputFile, InputList
+from pipelines.read_options import ReadOptions
+
+__all__ = ["FileRange", "Plan", "Unit", "make_plan"]
+
+# What a file weighs beyond its bytes: opening one costs about as much as reading this much.
+FILE_COST_BYTES = 4096
+# Text usually shrinks to a third or a quarter; only the balance of units depends on it.
+COMPRESSION_GUESS = 3
+# Enough units for a dozen workers to share even a small input.
+UNITS_WANTED = 16
+
+
+@dataclass(frozen=True)
+class FileRange:
+    """Consecutive ranges of one file: from one multiple of `range_bytes` to another.
+
+    Attributes:
+        file: the file.
+        start: first byte, in the file as stored; 0 for compressed files.
+        end: byte after the last, the file's size for its last range; None for compressed files,
+            which cannot be entered in the middle and are read to their end.
+    """
+
+    file: InputFile
+    start: int
+    end: int | None
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes on storage."""
+        return (self.file.size if self.end is None else self.end) - self.start
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one worker does in one go; its outputs are named after `index`."""
+
+    index: int
+    ranges: tuple[FileRange, ...]
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes on storage."""
+        return sum(range_.stored_bytes for range_ in self.ranges)
+
+    def to_json(self) -> str:
+        """The unit as one line of JSON; `from_json` restores it."""
+        ranges = [
+            {"file": asdict(range_.file), "start": range_.start, "end": range_.end}
+            for range_ in self.ranges
+        ]
+        return json.dumps({"index": self.index, "ranges": ranges}, separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Unit:
+        """The unit that `to_json` wrote."""
+        record: dict[str, Any] = json.loads(text)
+        ranges = tuple(
+            FileRange(InputFile(**entry["file"]), entry["start"], entry["end"])
+            for entry in record["ranges"]
+        )
+        return cls(record["index"], ranges)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All units of a run, in the order of files and offsets.
+
+    Attributes:
+        units: numbered from 0.
+        files: the files that they cover.
+        digest: sha256 (hex) over files, identities and the settings that the plan and the
+            documents depend on.
+    """
+
+    units: tuple[Unit, ...]
+    files: tuple[InputFile, ...]
+    digest: str
+
+    @property
+    def total_bytes(self) -> int:
+        """Size of all files on storage."""
+        return sum(file.size for file in self.files)
+
+
+def make_plan(
+    files: InputList | Sequence[InputFile], options: ReadOptions, *, unit_bytes: int = 64 << 20
+) -> Plan:
+    """Plan the reading of some files.
+
+    Args:
+        files: as `list_inputs` gives them.
+        options: `range_bytes` sets where files may be cut.
+        unit_bytes: the most that a unit should hold, bytes; a range is never cut, so that units
+            may hold up to a range more. Small inputs get smaller units.
+
+    Raises:
+        SettingsError: `unit_bytes` is below 1.
+    """
+    if unit_bytes < 1:
+        raise SettingsError(f"the size of a unit must be at least 1 byte, not {unit_bytes}")
+    listed = files.files if isinstance(files, InputList) else tuple(files)
+    total = sum(_cost(file, file.size) for file in listed)
+    target = min(unit_bytes, max(options.range_bytes, total // UNITS_WANTED))
+    units = tuple(
+        Unit(index, _join_ranges(ranges))
+        for index, ranges in enumerate(_group(_cut(listed, options.range_bytes), target))
+    )
+    settings = {
+        "files": [asdict(file) for file in listed],
+        "options": options.to_settings(),
+        "unit_bytes": unit_bytes,
+    }
+    text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
+    return Plan(units, listed, hashlib.sha256(text.encode("ascii")).hexdigest())
+
+
+def _cut(files: Iterable[InputFile], range_bytes: int) -> Iterator[FileRange]:
+    for file in files:
+        if file.compression != "none":
+            yield FileRange(file, 0, None)
+            continue
+        # An empty file still has one range: it may be an empty document.
+        for start in range(0, max(file.size, 1), range_bytes):
+            yield FileRange(file, start, min(start + range_bytes, file.size))
+
+
+def _group(ranges: Iterable[FileRange], target: int) -> Iterator[list[FileRange]]:
+    """Consecutive ranges together until a group costs `target`."""
+    group: list[FileRange] = []
+    cost = 0
+    for range_ in ranges:
+        group.append(range_)
+        cost += _cost(range_.file, range_.stored_bytes)
+        if cost >= target:
+            yield group
+            group, cost = [], 0
+    if group:
+        yield group
+
+
+def _cost(file: InputFile, size: int) -> int:
+    return FILE_COST_BYTES + size * (1 if file.compression == "none" else COMPRESSION_GUESS)
+
+
+def _join_ranges(ranges: Iterable[FileRange]) -> tuple[FileRange, ...]:
+    """Neighbours within a file as one: a plan of terabytes has to stay small."""
+    joined: list[FileRange] = []
+    for range_ in ranges:
+        if joined and joined[-1].file == range_.file:
+            joined[-1] = FileRange(range_.file, joined[-1].start, range_.end)
+        else:
+            joined.append(range_)
+    return tuple(joined)

@@ -1,0 +1,148 @@
+"""How input files are read: the options, checked once, before any work starts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bpe.errors import SettingsError
+
+__all__ = ["INPUT_FORMATS", "ReadOptions", "parse_separator"]
+
+INPUT_FORMATS = ("auto", "text", "lines", "jsonl")
+POLICIES = ("fail", "skip")
+EMPTY_RULES = ("keep", "drop")
+
+# More than this would not fit the 32-bit lengths that JSON decoders and NumPy views assume.
+LARGEST_ROW_BYTES = 2**31 - 1
+
+_ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Options of every reader; equal options on equal files give equal documents.
+
+    Args:
+        input_format: `auto` (by file name), `text` (a file is a document), `lines` (a line is a
+            document) or `jsonl` (a JSON object a line).
+        document_separator: with `text`, the bytes that end a document inside a file.
+        text_field: with `jsonl`, the name of the text's field; dots step into nested objects.
+        id_field: with `jsonl`, the field of the document's id (string or integer), dots as above;
+            None names documents by file index and byte offset.
+        range_bytes: distance of the marks at which files are cut into ranges, and long documents
+            into pieces; bytes, uncompressed.
+        max_row_bytes: the longest row, and the longest stretch of a document that has to be held
+            in memory because nothing in it can be cut; bytes, uncompressed.
+        on_bad_record: `fail` stops at the first unusable row, `skip` sets it aside.
+        on_bad_file: the same for files that are unusable as a whole.
+        max_bad_records: with `skip`, how many rows a unit may set aside before it fails;
+            None for any number.
+        empty: `keep` gives an empty document a row of its own, `drop` counts it and leaves it out.
+
+    Raises:
+        SettingsError: a value that cannot be honoured; names the option.
+    """
+
+    input_format: str = "auto"
+    document_separator: bytes | None = None
+    text_field: str = "text"
+    id_field: str | None = None
+    range_bytes: int = 4 << 20
+    max_row_bytes: int = 256 << 20
+    on_bad_record: str = "fail"
+    on_bad_file: str = "fail"
+    max_bad_records: int | None = None
+    empty: str = "keep"
+
+    def __post_init__(self) -> None:
+        _check_choice("input-format", self.input_format, INPUT_FORMATS)
+        _check_choice("on-bad-record", self.on_bad_record, POLICIES)
+        _check_choice("on-bad-file", self.on_bad_file, POLICIES)
+        _check_choice("empty", self.empty, EMPTY_RULES)
+        _check_field("text-field", self.text_field)
+        if self.id_field is not None:
+            _check_field("id-field", self.id_field)
+        if self.range_bytes < 1:
+            raise SettingsError(f"--range-bytes must be at least 1, not {self.range_bytes}")
+        if not 1 <= self.max_row_bytes <= LARGEST_ROW_BYTES:
+            raise SettingsError(
+                f"--max-row-bytes must be between 1 and {LARGEST_ROW_BYTES}, "
+                f"not {self.max_row_bytes}"
+            )
+        if self.max_bad_records is not None and self.max_bad_records < 0:
+            raise SettingsError(
+                f"--max-bad-records must not be negative, but is {self.max_bad_records}"
+            )
+        self._check_combinations()
+
+    def _check_combinations(self) -> None:
+        if self.document_separator is not None:
+            if not self.document_separator:
+                raise SettingsError("--document-separator must not be empty")
+            if self.input_format in {"lines", "jsonl"}:
+                raise SettingsError(
+                    f"--document-separator belongs to --input-format=text, not to "
+                    f"{self.input_format}, where every line is a document; leave one of them out"
+                )
+        if self.id_field is not None and self.input_format in {"text", "lines"}:
+            raise SettingsError(
+                f"--id-field needs --input-format=jsonl; {self.input_format} input has no fields"
+            )
+        if self.max_bad_records is not None and self.on_bad_record != "skip":
+            raise SettingsError("--max-bad-records needs --on-bad-record=skip")
+
+    def to_settings(self) -> dict[str, object]:
+        """Every option as JSON values, for digests and manifests; the separator as hex digits."""
+        separator = self.document_separator
+        return {
+            "input_format": self.input_format,
+            "document_separator": None if separator is None else separator.hex(),
+            "text_field": self.text_field,
+            "id_field": self.id_field,
+            "range_bytes": self.range_bytes,
+            "max_row_bytes": self.max_row_bytes,
+            "on_bad_record": self.on_bad_record,
+            "on_bad_file": self.on_bad_file,
+            "max_bad_records": self.max_bad_records,
+            "empty": self.empty,
+        }
+
+
+def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingsError(f"--{option} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def _check_field(option: str, path: str) -> None:
+    if not all(path.split(".")):
+        raise SettingsError(
+            f"--{option} must be a field name, or names joined by dots; {path!r} has an empty one"
+        )
+
+
+def parse_separator(text: str) -> bytes:
+    r"""Bytes of a separator as people type it: `\n`, `\r`, `\t`, `\0`, `\\` and `\xNN` are escapes.
+
+    Raises:
+        SettingsError: the text is empty, or a backslash starts none of these escapes.
+
+    >>> parse_separator(r"\n\n")
+    b'\n\n'
+    """
+
+    def unescape(match: re.Match[str]) -> str:
+        escape = match.group(1)
+        if escape.startswith("x") and len(escape) == 3:
+            return bytes([int(escape[1:], 16)]).decode("utf-8", "surrogateescape")
+        if escape in _ESCAPES:
+            return _ESCAPES[escape].decode("ascii")
+        raise SettingsError(
+            rf"--document-separator {text!r}: \{escape} is no escape; "
+            r"use \n, \r, \t, \0, \xNN, or \\ for a backslash"
+        )
+
+    if not text:
+        raise SettingsError("--document-separator must not be empty")
+    unescaped = re.sub(r"\\(x[0-9a-fA-F]{2}|.|$)", unescape, text, flags=re.DOTALL)
+    return unescaped.encode("utf-8", "surrogateescape")

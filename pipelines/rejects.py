@@ -1,0 +1,149 @@
+"""What becomes of bad rows and files: the policy, the record of them, and counts of anomalies."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tempfile
+from collections import Counter
+from typing import IO
+
+from bpe.errors import BadFileError, BadRecordError
+from pipelines.inputs import InputFile
+from pipelines.output_files import write_atomically
+from pipelines.plan import Unit
+from pipelines.read_options import ReadOptions
+
+__all__ = ["BAD_FILE", "RAW_BYTES_KEPT", "Rejects"]
+
+BAD_FILE = "bad_file"
+# Of a bad row's bytes, so many go into the record.
+RAW_BYTES_KEPT = 64 << 10
+# Records beyond this wait in a temporary file, not in memory.
+_SPOOLED_BYTES = 8 << 20
+
+
+class Rejects:
+    """Takes the bad rows and files of one unit and does with them what the options say.
+
+    Args:
+        unit: the unit being read; names the file of rejects.
+        options: `on_bad_record`, `on_bad_file` and `max_bad_records`.
+
+    Attributes:
+        counts: rows set aside, by reason, and files under `bad_file` (once a unit).
+        accepted: anomalies that are read all the same, by name; see `pipelines.anomalies`.
+        documents_in: documents met so far: those handed on, dropped as empty, or set aside as
+            rows. Rows inside files that are set aside are not among them.
+    """
+
+    def __init__(self, unit: Unit, options: ReadOptions) -> None:
+        self.unit = unit
+        self.counts: Counter[str] = Counter()
+        self.accepted: Counter[str] = Counter()
+        self.documents_in = 0
+        self._options = options
+        self._records: IO[bytes] = tempfile.SpooledTemporaryFile(  # noqa: SIM115  lives as long
+            max_size=_SPOOLED_BYTES
+        )
+
+    @property
+    def rejected_records(self) -> int:
+        """Rows set aside, of all reasons; files are not counted."""
+        return sum(self.counts.values()) - self.counts[BAD_FILE]
+
+    def bad_record(
+        self,
+        file: InputFile,
+        *,
+        reason: str,
+        message: str,
+        byte_offset: int,
+        row: int | None,
+        raw: bytes | memoryview,
+        raw_bytes: int | None = None,
+    ) -> None:
+        """Set a row aside, or stop.
+
+        Args:
+            file: where it stands.
+            reason: a short name to count by, such as `bad_json`.
+            message: what is wrong and how to mend it.
+            byte_offset: of the row's start, uncompressed.
+            row: number of the line or document in the file, from 1; None if not known.
+            raw: the row's bytes, or the first of them.
+            raw_bytes: how many bytes the row has, if `raw` is only their beginning.
+
+        Raises:
+            BadRecordError: the policy is `fail`, or this is one row too many.
+        """
+        place = f"{file.path}: " + (f"row {row}, " if row is not None else "")
+        text = f"{place}byte {byte_offset}: {message}"
+        if self._options.on_bad_record == "fail":
+            raise BadRecordError(f"{text}; or set such rows aside with --on-bad-record=skip")
+        self.counts[reason] += 1
+        self.documents_in += 1
+        self._add(file, row, byte_offset, reason, message, raw, raw_bytes)
+        limit = self._options.max_bad_records
+        if limit is not None and self.rejected_records > limit:
+            raise BadRecordError(
+                f"more than --max-bad-records={limit} bad rows in unit {self.unit.index} "
+                f"({self._summary()}); the last one is {text}"
+            )
+
+    def bad_file(self, file: InputFile, error: BadFileError, *, byte_offset: int = 0) -> None:
+        """Set a file aside, from `byte_offset` of it on, or raise the error again."""
+        if self._options.on_bad_file == "fail":
+            raise error
+        self.counts[BAD_FILE] += 1
+        self._add(file, None, byte_offset, BAD_FILE, str(error), b"", None)
+
+    def to_jsonl(self) -> bytes:
+        """What was set aside, a JSON object a line, in the order met; empty if there is nothing.
+
+        Fields: file, source, row (or null), byte_offset, reason, message, raw_base64 (at most
+        `RAW_BYTES_KEPT` bytes of the row) and raw_bytes (how many it has).
+        """
+        self._records.seek(0)
+        return self._records.read()
+
+    def write(self, directory: str) -> str | None:
+        """Write `rejects/unit-UUUUU.jsonl` below `directory`, at once or not at all.
+
+        Returns:
+            The name below `directory`; None, and no file, if nothing was set aside.
+
+        Raises:
+            OutputError: the file cannot be written.
+        """
+        if not self.counts:
+            return None
+        name = f"rejects/unit-{self.unit.index:05d}.jsonl"
+        write_atomically(directory, name, self.to_jsonl())
+        return name
+
+    def _add(
+        self,
+        file: InputFile,
+        row: int | None,
+        byte_offset: int,
+        reason: str,
+        message: str,
+        raw: bytes | memoryview,
+        raw_bytes: int | None,
+    ) -> None:
+        record = {
+            "file": file.path,
+            "source": file.source,
+            "row": row,
+            "byte_offset": byte_offset,
+            "reason": reason,
+            "message": message,
+            "raw_base64": base64.b64encode(raw[:RAW_BYTES_KEPT]).decode("ascii"),
+            "raw_bytes": len(raw) if raw_bytes is None else raw_bytes,
+        }
+        self._records.seek(0, 2)
+        self._records.write(json.dumps(record).encode("ascii") + b"\n")
+
+    def _summary(self) -> str:
+        return ", ".join(f"{reason}: {count}" for reason, count in sorted(self.counts.items()))

@@ -1,0 +1,145 @@
+"""Rows of a token shard from document pieces and their ids: BOS, EOS, capped row length.
+
+One batch in, one batch out, on flat NumPy views of the ids; no document becomes a Python object.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["RowMaker", "TokenRows"]
+
+_Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Rows ready to be written.
+
+    Attributes:
+        batch: columns of `schemas.token_shards`.
+        text_bytes: int64, per row: bytes of text that end with the row (a piece that takes several
+            rows counts at its last one, so that a shard never closes inside it).
+    """
+
+    batch: pa.RecordBatch
+    text_bytes: _Ints
+
+    def slice(self, start: int, end: int) -> TokenRows:
+        """Rows `start` to `end`, without copying."""
+        return TokenRows(self.batch.slice(start, end - start), self.text_bytes[start:end])
+
+
+class RowMaker:
+    """Makes the rows of one unit, batch after batch.
+
+    Args:
+        schema: of the rows (`schemas.token_shards`); decides uint16 or uint32.
+        sources: every value of the column `source` in the unit, so that all batches of a file
+            share one dictionary.
+        bos: id put before each document, or None.
+        eos: id put after each document, or None.
+        max_row_tokens: most ids in a row; a longer piece continues in the next row, with the next
+            `part`.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        sources: list[str],
+        *,
+        bos: int | None,
+        eos: int | None,
+        max_row_tokens: int,
+    ) -> None:
+        self._schema = schema
+        self._sources = pa.array(sources, pa.string())
+        self._bos = bos
+        self._eos = eos
+        self._cap = max_row_tokens
+        # Rows that the current document has had beyond one per piece.
+        self._extra_rows = 0
+
+    def make(self, pieces: pa.RecordBatch, ids: pa.LargeListArray) -> TokenRows:
+        """Rows of a batch of pieces.
+
+        Args:
+            pieces: columns of `schemas.documents.DOCUMENT_PIECES`, in reading order.
+            ids: the ids of each piece; uint16 or uint32 as in the schema.
+        """
+        is_first = pieces["is_first"].to_numpy(zero_copy_only=False)
+        is_last = pieces["is_last"].to_numpy(zero_copy_only=False)
+        values, lengths = self._with_marks(ids, is_first, is_last)
+        rows_of = np.maximum(1, -(-lengths // self._cap))
+        piece = np.repeat(np.arange(len(rows_of)), rows_of)
+        within = np.arange(len(piece)) - np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
+        ends_piece = within == rows_of[piece] - 1
+        row_lengths = np.where(ends_piece, lengths[piece] - within * self._cap, self._cap)
+        text_bytes = pc.binary_length(pieces["text"]).to_numpy().astype(np.int64)
+        part = pieces["part"].to_numpy()[piece] + self._shift(rows_of, is_first)[piece] + within
+        columns = {
+            "input_ids": self._lists(values, row_lengths),
+            "document_id": pieces["document_id"].take(piece),
+            "source": self._source_column(pieces["source"].take(piece)),
+            "byte_start": pieces["byte_start"].take(piece),
+            "part": pa.array(part, pa.int32()),
+            "is_last": pa.array(is_last[piece] & ends_piece),
+        }
+        arrays = [columns[name] for name in self._schema.names]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+        return TokenRows(batch, np.where(ends_piece, text_bytes[piece], 0))
+
+    def _with_marks(
+        self,
+        ids: pa.LargeListArray,
+        is_first: npt.NDArray[np.bool_],
+        is_last: npt.NDArray[np.bool_],
+    ) -> tuple[npt.NDArray[Any], _Ints]:
+        """Flat ids with BOS and EOS put in, and the new length of each piece."""
+        values = ids.flatten().to_numpy()
+        lengths = pc.list_value_length(ids).to_numpy().astype(np.int64)
+        if self._bos is None and self._eos is None:
+            return values, lengths
+        if self._bos is not None:
+            lengths = lengths + is_first
+        if self._eos is not None:
+            lengths = lengths + is_last
+        ends = np.cumsum(lengths)
+        marked = np.empty(int(ends[-1]) if len(ends) else 0, values.dtype)
+        is_text = np.ones(len(marked), np.bool_)
+        if self._bos is not None:
+            places = (ends - lengths)[is_first]
+            marked[places] = self._bos
+            is_text[places] = False
+        if self._eos is not None:
+            places = ends[is_last] - 1
+            marked[places] = self._eos
+            is_text[places] = False
+        marked[is_text] = values
+        return marked, lengths
+
+    def _shift(self, rows_of: _Ints, is_first: npt.NDArray[np.bool_]) -> _Ints:
+        """How many rows beyond one per piece the document had before each piece."""
+        extra = rows_of - 1
+        before = np.cumsum(extra) - extra
+        at_start = np.where(is_first, before, -self._extra_rows)
+        shift = before - np.maximum.accumulate(at_start) if len(before) else before
+        if len(before):
+            self._extra_rows = int(shift[-1] + extra[-1])
+        return shift
+
+    def _lists(self, values: npt.NDArray[Any], lengths: _Ints) -> pa.ListArray:
+        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+        return pa.ListArray.from_arrays(
+            pa.array(offsets), pa.array(values), type=self._schema.field("input_ids").type
+        )
+
+    def _source_column(self, sources: Any) -> pa.DictionaryArray:
+        codes = pc.index_in(sources.cast(pa.string()), value_set=self._sources)
+        return pa.DictionaryArray.from_arrays(codes, self._sources)

@@ -1,0 +1,28 @@
+"""Arrow schemas of everything that crosses a pipeline stage or a disk, each with a version."""
+
+from schemas.documents import DOCUMENT_PIECES
+from schemas.pair_counts import BOUNDARY_FIXES, BOUNDARY_RECORDS, PAIR_COUNTS, SEGMENTS
+from schemas.round_records import MERGES, RoundRecord, StateFile
+from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
+from schemas.token_shards import token_shard_schema, token_type
+from schemas.versions import check_version, with_version
+from schemas.word_counts import word_counts_schema
+
+__all__ = [
+    "BOUNDARY_FIXES",
+    "BOUNDARY_RECORDS",
+    "DOCUMENT_PIECES",
+    "MERGES",
+    "PAIR_COUNTS",
+    "SEGMENTS",
+    "Manifest",
+    "RoundRecord",
+    "ShardSidecar",
+    "StateFile",
+    "UnitTotals",
+    "check_version",
+    "token_shard_schema",
+    "token_type",
+    "with_version",
+    "word_counts_schema",
+]

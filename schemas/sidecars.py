@@ -1,0 +1,102 @@
+"""What is known of each token shard, and of a whole output folder.
+
+Both are JSON files for people and programs; the classes say what is in them, and readers decode
+into them, so that a missing field or a value of another type is an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["MANIFEST_VERSION", "SIDECAR_VERSION", "Manifest", "ShardSidecar", "UnitTotals"]
+
+SIDECAR_VERSION = 1
+MANIFEST_VERSION = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class UnitTotals:
+    """Counts of a whole unit, in the sidecar of its last part.
+
+    Attributes:
+        parts: how many shards the unit has.
+        documents_in: documents met: those in the shards, rejected rows, and those left out as
+            empty (`accepted["dropped_empty"]`).
+        rejects: rows set aside, by reason; files under `bad_file`.
+        accepted: anomalies that were read all the same, by name.
+        rejects_file: name below the output folder; None if nothing was set aside.
+    """
+
+    parts: int
+    documents_in: int
+    rejects: dict[str, int]
+    accepted: dict[str, int]
+    rejects_file: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardSidecar:
+    """One shard; written after the shard has its final name.
+
+    Attributes:
+        file: name in the output folder.
+        unit, part: numbers of the unit in the plan and of the shard in the unit, from 0.
+        rows, documents, tokens: in the shard; documents that end in it, tokens with BOS and EOS.
+        bytes: of text, as read.
+        file_bytes, sha256: size and hash (hex) of the shard's file.
+        min_id, max_id: smallest and largest token id; None if there is none.
+        first_document, last_document: ids of the first and last row; None without rows.
+        settings_digest: sha256 (hex) of the settings; on resuming, a shard of others is not kept.
+        inputs: what the unit reads: path, identity, first byte, and the byte after the last (None:
+            to the end of a compressed file).
+        unit_totals: for the last part of a unit, None otherwise.
+        version: of this description.
+    """
+
+    file: str
+    unit: int
+    part: int
+    rows: int
+    documents: int
+    tokens: int
+    bytes: int
+    file_bytes: int
+    sha256: str
+    min_id: int | None
+    max_id: int | None
+    first_document: str | None
+    last_document: str | None
+    settings_digest: str
+    inputs: list[dict[str, str | int | None]]
+    unit_totals: UnitTotals | None = None
+    version: int = SIDECAR_VERSION
+
+
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """A finished output folder; written last of all files.
+
+    Attributes:
+        code_version: of the program that wrote it.
+        backend: `python` or `native`; the shards are the same bytes for both.
+        tokenizer_digest: of the tokenizer that made the ids.
+        settings, settings_digest: what decides the shards besides the input, and its sha256 (hex).
+        plan_digest: sha256 (hex) of the input files and of how they were cut.
+        inputs: path and identity of every file.
+        totals: sums over all shards and units: shards, rows, documents, tokens, bytes (of text),
+            file_bytes, documents_in, rejected, dropped, and rejects and accepted by name.
+        shards: the sidecars, in order of unit and part.
+        version: of this description.
+    """
+
+    code_version: str
+    backend: str
+    tokenizer_digest: str
+    settings: dict[str, Any]
+    settings_digest: str
+    plan_digest: str
+    inputs: list[dict[str, str]]
+    totals: dict[str, Any]
+    shards: list[ShardSidecar]
+    version: int = MANIFEST_VERSION

@@ -1,0 +1,51 @@
+"""Token shards: the encoded corpus, as Arrow IPC files."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from schemas.versions import with_version
+
+__all__ = ["token_shard_schema", "token_type"]
+
+
+def token_type(largest_id: int) -> pa.DataType:
+    """Smallest of uint16 and uint32 that holds every id of a tokenizer.
+
+    Args:
+        largest_id: of the tokenizer, not of a shard, so that all shards have the same type.
+
+    Raises:
+        ValueError: no token id; the range is 0 to 2^32 - 1.
+    """
+    if not 0 <= largest_id < 2**32:
+        raise ValueError(f"{largest_id} is no token id; ids go from 0 to {2**32 - 1}")
+    return pa.uint16() if largest_id < 2**16 else pa.uint32()
+
+
+def token_shard_schema(largest_id: int) -> pa.Schema:
+    """Schema of the shards that a tokenizer gives, in the order of files and offsets.
+
+    Columns:
+
+    - `input_ids` list<uint16 or uint32>: token ids of a document or of a stretch of one, in order,
+      with the BOS and EOS ids that were asked for.
+    - `document_id` string: from the id field, else `FILE_INDEX:BYTE_OFFSET`.
+    - `source` dictionary<int32, string>: the file, as a path below the folder that all inputs
+      share.
+    - `byte_start` int64: where the row's text starts in the uncompressed file, bytes.
+    - `part` int32: rises from one row of a document to the next; 0 for the first.
+    - `is_last` bool: whether the document ends here. Documents are counted by it.
+
+    Args:
+        largest_id: as for `token_type`.
+    """
+    columns = [
+        pa.field("input_ids", pa.list_(token_type(largest_id)), nullable=False),
+        pa.field("document_id", pa.string(), nullable=False),
+        pa.field("source", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("byte_start", pa.int64(), nullable=False),
+        pa.field("part", pa.int32(), nullable=False),
+        pa.field("is_last", pa.bool_(), nullable=False),
+    ]
+    return with_version(pa.schema(columns), "token_shards", 1)

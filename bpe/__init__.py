@@ -1,0 +1,3 @@
+"""Exact byte-level BPE: training, tokenizers and their file formats."""
+
+from __future__ import annotations

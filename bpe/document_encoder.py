@@ -1,0 +1,174 @@
+"""Documents to ids and back for one tokenizer: special tokens, normalization, then the backend."""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe.backend import Encoder, get_backend
+from bpe.errors import InputError, SettingsError
+from bpe.id_arrays import binary_array, id_array, join_id_lists
+from bpe.special_tokens import SPECIAL_TEXT_POLICIES
+from bpe.tokenizer_model import TokenizerModel
+
+__all__ = ["DocumentEncoder"]
+
+
+class DocumentEncoder:
+    """Encodes and decodes with one model; safe to use from several threads.
+
+    The backend's encoder is made when it is first needed, by the backend in force then.
+    """
+
+    def __init__(self, model: TokenizerModel) -> None:
+        self._model = model
+        self._specials = model.specials
+        self._lock = threading.Lock()
+        self._backend_encoder: Encoder | None = None
+
+    @cached_property
+    def id_type(self) -> pa.DataType:
+        """Arrow type of ids in arrays: uint16 where the largest id fits, else uint32."""
+        return pa.uint16() if self._model.max_id < 2**16 else pa.uint32()
+
+    def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
+        """Ids of one document; see `Tokenizer.encode`."""
+        data = _document_bytes(text)
+        if self._cuts(special_text):
+            parts = [
+                self.encode_ordinary(data[start:end])
+                if special_id is None
+                else np.array([special_id], dtype=np.uint32)
+                for start, end, special_id in self._specials.split(data)
+            ]
+            return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint32)
+        if special_text == "reject":
+            self._reject(data, "text")
+        return self.encode_ordinary(data)
+
+    def encode_ordinary(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document in which the text of special tokens is ordinary text."""
+        return self._encoder().encode(self._normalize(data))
+
+    def encode_batch(
+        self, texts: pa.Array | pa.ChunkedArray, special_text: str, threads: int
+    ) -> pa.LargeListArray:
+        """Ids of each document; see `Tokenizer.encode_batch`."""
+        array = binary_array(texts)
+        hits: list[int] = []
+        if self._cuts(special_text) or special_text == "reject":
+            hits = self._specials.rows_with_hits(array)
+        if hits and special_text == "reject":
+            self._reject(array[hits[0]].as_py(), f"texts[{hits[0]}]")
+        if hits:
+            return self._encode_cut(array, set(hits), threads)
+        return self._encode_array(array, threads)
+
+    def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
+        """Bytes of ids; see `Tokenizer.decode`."""
+        array = id_array(ids)
+        known, is_special = self._known_ids
+        places = np.minimum(np.searchsorted(known, array), len(known) - 1)
+        unknown = np.flatnonzero(known[places] != array)
+        if len(unknown):
+            position = int(unknown[0])
+            raise InputError(
+                f"ids[{position}] is {array[position]}, which is {self._model.no_such_id()}"
+            )
+        tokens = array.astype(np.uint32)
+        encoder = self._encoder()
+        parts: list[bytes] = []
+        start = 0
+        for place in np.flatnonzero(is_special[places]).tolist():
+            parts.append(encoder.decode(tokens[start:place]))
+            parts.append(self._model.token_bytes(int(tokens[place])))
+            start = place + 1
+        parts.append(encoder.decode(tokens[start:]))
+        return b"".join(parts)
+
+    def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
+        if self._model.normalizer is not None:
+            normalized = [self._normalize(data) for data in array.to_pylist()]
+            array = pa.array(normalized, type=pa.large_binary())
+        encoded = self._encoder().encode_array(array, threads=threads)
+        # The encoder chose by the largest ordinary id; a special token's may be larger.
+        return encoded.cast(pa.large_list(self.id_type))
+
+    def _encode_cut(
+        self, array: pa.LargeBinaryArray, hits: set[int], threads: int
+    ) -> pa.LargeListArray:
+        """Encode documents some of which hold special tokens, each stretch as a document."""
+        stretches: list[bytes] = []
+        # Of each document: the index of a stretch, or -1 - id for a special token.
+        plans: list[list[int]] = []
+        for row, data in enumerate(array.to_pylist()):
+            plan: list[int] = []
+            cuts = self._specials.split(data) if row in hits else [(0, len(data), None)]
+            for start, end, special_id in cuts:
+                if special_id is None:
+                    plan.append(len(stretches))
+                    stretches.append(data[start:end])
+                else:
+                    plan.append(-1 - special_id)
+            plans.append(plan)
+        encoded = self._encode_array(pa.array(stretches, type=pa.large_binary()), threads)
+        return join_id_lists(encoded, plans)
+
+    def _cuts(self, special_text: str) -> bool:
+        if special_text not in SPECIAL_TEXT_POLICIES:
+            raise SettingsError(
+                f"special_text is {special_text!r}: use one of {', '.join(SPECIAL_TEXT_POLICIES)}"
+            )
+        return special_text == "allow" and bool(self._specials)
+
+    def _reject(self, data: bytes, place: str) -> None:
+        found = self._specials.find(data)
+        if found is not None:
+            start, end, _ = found
+            raise InputError(
+                f"{place} holds the special token {data[start:end].decode()!r} at byte {start}; "
+                'pass special_text="text" to take it as ordinary text, or "allow" for its id'
+            )
+
+    def _normalize(self, data: bytes) -> bytes:
+        if self._model.normalizer is None or data.isascii():
+            return data
+        # Surrogates stand for invalid bytes and take no part in normalization.
+        text = data.decode("utf-8", "surrogateescape")
+        return unicodedata.normalize("NFC", text).encode("utf-8", "surrogateescape")
+
+    def _encoder(self) -> Encoder:
+        with self._lock:
+            if self._backend_encoder is None:
+                backend = get_backend()
+                self._backend_encoder = backend.make_encoder(self._model.encoding_model)
+            return self._backend_encoder
+
+    @cached_property
+    def _known_ids(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """All ids, ascending, and for each whether it is a special token's."""
+        special_ids = set(self._model.special_tokens.values())
+        known = sorted({*self._model.tokens, *special_ids})
+        is_special = [token_id in special_ids for token_id in known]
+        return np.array(known, dtype=np.int64), np.array(is_special, dtype=np.bool_)
+
+
+def _document_bytes(text: str | bytes) -> bytes:
+    if isinstance(text, str):
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"text holds a lone surrogate, {text[error.start]!r}, at index {error.start}, "
+                "which UTF-8 cannot write; pass bytes, or replace it"
+            ) from error
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise InputError(f"text is of type {type(text).__name__}: pass str or bytes")

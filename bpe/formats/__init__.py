@@ -1,0 +1,1 @@
+"""Files that tokenizers are kept in: one module per format, each reading and writing models."""

@@ -1,0 +1,194 @@
+"""GPT-2's pair of files: vocab.json (spelling to id) and merges.txt (one merge a line, by rank).
+
+Tokens are spelled with printable characters (`bpe.printable_bytes`). The pair names neither the
+pre-tokenizer nor which entries are special tokens; `read_gpt2_files` says how they are found.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe.errors import ModelFileError, VocabularyError
+from bpe.formats.file_access import parse_json_object, read_text, write_file
+from bpe.printable_bytes import from_printable, to_printable
+from bpe.schemes import Scheme
+from bpe.tokenizer_model import TokenizerModel
+
+__all__ = [
+    "build_model",
+    "find_gpt2_files",
+    "parse_merge_lines",
+    "parse_vocab",
+    "read_gpt2_files",
+    "render_merges",
+    "render_vocab",
+    "write_gpt2_files",
+]
+
+_VERSION_PREFIX = "#version:"
+_NAME_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
+
+PathLike = str | os.PathLike[str]
+
+
+def find_gpt2_files(directory: PathLike) -> tuple[Path, Path] | None:
+    """Find the vocabulary and merges files in a folder, under either of their two usual names."""
+    for vocab_name, merges_name in _NAME_PAIRS:
+        vocab, merges = Path(directory) / vocab_name, Path(directory) / merges_name
+        if vocab.is_file() and merges.is_file():
+            return vocab, merges
+    return None
+
+
+def read_gpt2_files(
+    vocab_json: PathLike,
+    merges_txt: PathLike,
+    *,
+    scheme: Scheme,
+    special_tokens: Collection[str] | None = None,
+) -> TokenizerModel:
+    """Model of a pair of files.
+
+    special_tokens: the entries of vocab.json that are special tokens. None: every entry that is
+        neither a single byte nor made by a merge and is written in angle or square brackets
+        (`<|endoftext|>`, `[PAD]`). Any other entry that no merge makes stays an ordinary token,
+        which decodes but is never encoded to.
+
+    Raises `ModelFileError` that names the file, the line or entry, and what is wrong with it.
+    """
+    vocab = parse_vocab(parse_json_object(read_text(vocab_json), vocab_json), vocab_json)
+    merges = parse_merge_lines(read_text(merges_txt), merges_txt)
+    if special_tokens is None:
+        special_tokens = _bracketed_entries(vocab, merges)
+    for text in special_tokens:
+        if text not in vocab:
+            raise ModelFileError(f"{vocab_json} has no entry for the special token {text!r}")
+    specials = {text: vocab[text] for text in special_tokens}
+    try:
+        return build_model(
+            vocab, merges, specials, scheme=scheme, vocab_name=vocab_json, merges_name=merges_txt
+        )
+    except VocabularyError as error:
+        raise ModelFileError(f"{vocab_json}: {error}") from error
+
+
+def parse_vocab(entries: Mapping[str, Any], path: PathLike) -> dict[str, int]:
+    """Spelling to id, checked: ids are integers from 0, none twice."""
+    spellings: dict[int, str] = {}
+    for spelling, token_id in entries.items():
+        if isinstance(token_id, bool) or not isinstance(token_id, int) or token_id < 0:
+            raise ModelFileError(
+                f"{path}: entry {spelling!r} has id {token_id!r}; an id is an integer from 0"
+            )
+        if spellings.setdefault(token_id, spelling) != spelling:
+            raise ModelFileError(
+                f"{path}: entries {spellings[token_id]!r} and {spelling!r} both have id {token_id}"
+            )
+    return dict(entries)
+
+
+def parse_merge_lines(text: str, path: PathLike) -> list[tuple[str, str, str]]:
+    """Read merges as (left, right, place) by rank, spelled; a place is `merges.txt, line 7`.
+
+    Line 1 may be a `#version:` line. Blank lines are allowed at the end alone.
+    """
+    merges: list[tuple[str, str, str]] = []
+    lines = text.rstrip("\n").split("\n") if text.strip("\n") else []
+    first = 1 if lines and lines[0].startswith(_VERSION_PREFIX) else 0
+    for number, line in enumerate(lines[first:], start=first + 1):
+        parts = line.removesuffix("\r").split(" ")
+        if len(parts) != 2 or not all(parts):
+            raise ModelFileError(
+                f"{path}, line {number}: {line!r} is no merge; write two tokens and one space "
+                "between them"
+            )
+        merges.append((parts[0], parts[1], f"{path}, line {number}"))
+    return merges
+
+
+def build_model(
+    vocab: Mapping[str, int],
+    merges: Iterable[tuple[str, str, str]],
+    special_tokens: Mapping[str, int],
+    *,
+    scheme: Scheme,
+    vocab_name: PathLike,
+    merges_name: PathLike,
+    **options: Any,
+) -> TokenizerModel:
+    """Model of a spelled vocabulary; merges as `parse_merge_lines` gives them.
+
+    vocab may hold the special tokens or not. options: further fields of `TokenizerModel`.
+    """
+    tokens: dict[int, bytes] = {}
+    for spelling, token_id in vocab.items():
+        if spelling in special_tokens:
+            continue
+        data = from_printable(spelling)
+        if data is None:
+            raise ModelFileError(
+                f"{vocab_name}: entry {spelling!r} (id {token_id}) is not spelled with GPT-2's "
+                "printable characters, so it is no byte-level token; if it is a special token, "
+                "name it among the special tokens"
+            )
+        tokens[token_id] = data
+    triples: list[tuple[int, int, int]] = []
+    places: dict[tuple[str, str], str] = {}
+    for left, right, place in merges:
+        for spelling in (left, right, left + right):
+            if spelling not in vocab or spelling in special_tokens:
+                kind = "a special token" if spelling in special_tokens else "not in the vocabulary"
+                raise ModelFileError(
+                    f"{place}: merge {left!r} {right!r}: {spelling!r} is {kind} of {vocab_name}; "
+                    f"do {vocab_name} and {merges_name} belong together?"
+                )
+        if places.setdefault((left, right), place) != place:
+            raise ModelFileError(
+                f"{place}: merge {left!r} {right!r} is there already ({places[left, right]}); "
+                "keep the first"
+            )
+        triples.append((vocab[left], vocab[right], vocab[left + right]))
+    return TokenizerModel(
+        tokens=tokens,
+        merges=triples,
+        scheme=scheme,
+        special_tokens=dict(special_tokens),
+        **options,
+    )
+
+
+def render_vocab(model: TokenizerModel) -> str:
+    """vocab.json of a model: all tokens and special tokens, by id."""
+    entries = {token_id: to_printable(data) for token_id, data in model.tokens.items()}
+    entries |= {token_id: text for text, token_id in model.special_tokens.items()}
+    spelled = {entries[token_id]: token_id for token_id in sorted(entries)}
+    return json.dumps(spelled, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def render_merges(model: TokenizerModel) -> str:
+    """merges.txt of a model."""
+    spelled = {token_id: to_printable(data) for token_id, data in model.tokens.items()}
+    lines = [f"{spelled[left]} {spelled[right]}\n" for left, right, _ in model.merges]
+    return f"{_VERSION_PREFIX} 0.2\n" + "".join(lines)
+
+
+def write_gpt2_files(model: TokenizerModel, vocab_json: PathLike, merges_txt: PathLike) -> None:
+    """Write the pair; it does not hold the scheme, nor what only whole pre-tokens become."""
+    write_file(vocab_json, render_vocab(model).encode())
+    write_file(merges_txt, render_merges(model).encode())
+
+
+def _bracketed_entries(
+    vocab: Mapping[str, int], merges: Iterable[tuple[str, str, str]]
+) -> list[str]:
+    made = {left + right for left, right, _ in merges}
+    brackets = (("<", ">"), ("[", "]"))
+    return [
+        spelling
+        for spelling in vocab
+        if len(spelling) > 2 and (spelling[0], spelling[-1]) in brackets and spelling not in made
+    ]

@@ -1,0 +1,287 @@
+"""Our own model directory: a tokenizer with everything that is needed to trust it.
+
+    config.json      format version, scheme, special tokens, training record, sha256 of the others
+    vocab.json       tokens and special tokens, in GPT-2's format
+    merges.txt       merges by rank, in GPT-2's format
+    tokenizer.json   for Hugging Face's library; left out, and config.json says why, where that
+                     library cannot do the same
+    golden.jsonl     texts with their ids (`bpe.formats.golden`)
+
+config.json is written last: a directory without it is not a tokenizer yet.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import uuid
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
+from bpe.formats.file_access import parse_json_object, read_file, read_text, write_file
+from bpe.formats.golden import (
+    GoldenText,
+    check_golden,
+    default_texts,
+    parse_golden,
+    render_golden,
+)
+from bpe.formats.gpt2_files import (
+    build_model,
+    parse_merge_lines,
+    parse_vocab,
+    render_merges,
+    render_vocab,
+)
+from bpe.formats.tokenizer_json import render_tokenizer_json
+from bpe.schemes import Scheme, get_scheme
+from bpe.tokenizer_model import TokenizerModel
+
+__all__ = [
+    "CONFIG_NAME",
+    "FORMAT_VERSION",
+    "is_model_directory",
+    "read_model_directory",
+    "render_model_files",
+    "replace_golden",
+    "write_model_directory",
+]
+
+CONFIG_NAME = "config.json"
+FORMAT_VERSION = 1
+
+_FORMAT = "beam-bpe tokenizer"
+_VOCAB, _MERGES, _HUGGING_FACE, _GOLDEN = (
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.json",
+    "golden.jsonl",
+)
+_FILE_NAMES = (_VOCAB, _MERGES, _HUGGING_FACE, _GOLDEN, CONFIG_NAME)
+_REQUIRED = (_VOCAB, _MERGES, _GOLDEN)
+
+PathLike = str | os.PathLike[str]
+Encode = Callable[[bytes], Iterable[int]]
+
+
+def is_model_directory(path: PathLike) -> bool:
+    """Whether a folder holds a config.json of this format, readable or not by this version."""
+    try:
+        config = json.loads(Path(path, CONFIG_NAME).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and config.get("format") == _FORMAT
+
+
+def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -> dict[str, bytes]:
+    """Content of each file of a model directory by name, config.json last.
+
+    encode: the model's own encoding of one document, for golden.jsonl. written_by: the program
+    and its version, for the record.
+    """
+    texts = [GoldenText(data, None) for data in default_texts(model.scheme, model.special_tokens)]
+    files = {
+        _VOCAB: render_vocab(model).encode(),
+        _MERGES: render_merges(model).encode(),
+        _GOLDEN: render_golden(check_golden(texts, encode)),
+    }
+    try:
+        files[_HUGGING_FACE] = render_tokenizer_json(model).encode()
+        without = None
+    except InputError as error:
+        without = str(error)
+    config = {
+        "format": _FORMAT,
+        "format_version": FORMAT_VERSION,
+        "written_by": written_by,
+        "digest": model.digest,
+        "vocab_size": len(model.tokens) + len(model.special_tokens),
+        "scheme": model.scheme.name,
+        "unicode_version": model.scheme.unicode_version,
+        "tie_order": model.tie_order,
+        "whole_piece": model.whole_piece,
+        "normalizer": model.normalizer,
+        "lossy": model.normalizer is not None,
+        "special_tokens": model.special_tokens,
+        "post_processor": model.post_processor,
+        "training": model.training,
+        "without_tokenizer_json": without,
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }
+    return {**files, CONFIG_NAME: _render_config(config)}
+
+
+def write_model_directory(
+    directory: PathLike, files: Mapping[str, bytes], *, overwrite: bool = False
+) -> None:
+    """Write the files of `render_model_files` so that a half-written tokenizer is never seen.
+
+    A new directory appears whole. In one that exists (with other files in it, say) config.json
+    comes last. Raises `OutputError` if a tokenizer's file is there already and overwrite is not
+    set, or if writing fails.
+    """
+    target = Path(directory)
+    if not target.exists():
+        _write_new_directory(target, files)
+        return
+    present = [name for name in _FILE_NAMES if (target / name).exists()]
+    if present and not overwrite:
+        raise OutputError(
+            f"{directory} holds {present[0]} already; choose another directory, or ask for it "
+            "to be overwritten (overwrite=True, --overwrite)"
+        )
+    try:
+        for name in reversed(present):  # config.json first
+            (target / name).unlink()
+    except OSError as error:
+        raise OutputError(f"{directory} cannot be overwritten: {error.strerror}") from error
+    for name, data in files.items():
+        write_file(target / name, data)
+
+
+def read_model_directory(directory: PathLike) -> tuple[TokenizerModel, list[GoldenText]]:
+    """Model of a directory, and its golden texts, which are for the caller to check.
+
+    Every file is compared with its sha256, the model with its digest. Raises `ModelFileError`
+    that names the file that does not fit, what was expected and what was found.
+    """
+    config = _read_config(directory)
+    contents = _read_verified(directory, config)
+    vocab_path, merges_path = Path(directory, _VOCAB), Path(directory, _MERGES)
+    specials = _member(config, "special_tokens", dict, directory)
+    vocab = parse_vocab(parse_json_object(contents[_VOCAB], vocab_path), vocab_path)
+    if any(vocab.get(text) != token_id for text, token_id in specials.items()):
+        raise ModelFileError(
+            f"{Path(directory, CONFIG_NAME)}: special tokens are {specials}, and vocab.json gives "
+            "them other ids, or none; write the directory again"
+        )
+    try:
+        model = build_model(
+            vocab,
+            parse_merge_lines(contents[_MERGES], merges_path),
+            specials,
+            scheme=_read_scheme(config, directory),
+            vocab_name=vocab_path,
+            merges_name=merges_path,
+            whole_piece=_member(config, "whole_piece", bool, directory),
+            normalizer=config.get("normalizer"),
+            tie_order=config.get("tie_order"),
+            training=_member(config, "training", dict, directory),
+            post_processor=config.get("post_processor"),
+        )
+    except InputError as error:
+        raise ModelFileError(f"{directory}: {error}") from error
+    if model.digest != config.get("digest"):
+        raise ModelFileError(
+            f"{Path(directory, CONFIG_NAME)}: the digest is {config.get('digest')!r}, the content "
+            f"of the directory has {model.digest!r}: config.json was changed after it was written"
+        )
+    return model, parse_golden(contents[_GOLDEN], Path(directory, _GOLDEN))
+
+
+def replace_golden(directory: PathLike, texts: Sequence[GoldenText]) -> None:
+    """Write another golden.jsonl into a model directory, and its sha256 into config.json.
+
+    Between the two the directory does not verify; a reader then is told so, and tries again.
+    """
+    config = _read_config(directory)
+    data = render_golden(texts)
+    config["files"][_GOLDEN] = hashlib.sha256(data).hexdigest()
+    write_file(Path(directory, _GOLDEN), data)
+    write_file(Path(directory, CONFIG_NAME), _render_config(config))
+
+
+def _write_new_directory(target: Path, files: Mapping[str, bytes]) -> None:
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    try:
+        temporary.mkdir(parents=True)
+        for name, data in files.items():
+            write_file(temporary / name, data)
+        temporary.rename(target)
+    except OSError as error:
+        shutil.rmtree(temporary, ignore_errors=True)
+        reason = getattr(error, "strerror", None) or error
+        raise OutputError(f"{target} cannot be written: {reason}") from error
+
+
+def _render_config(config: Mapping[str, Any]) -> bytes:
+    return (json.dumps(config, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+def _read_config(directory: PathLike) -> dict[str, Any]:
+    path = Path(directory, CONFIG_NAME)
+    if not Path(directory).is_dir():
+        kind = "a file" if Path(directory).exists() else "not there"
+        raise ModelFileError(f"{directory} is {kind}; give the directory of a trained tokenizer")
+    if not path.is_file():
+        raise ModelFileError(
+            f"{directory} holds no {CONFIG_NAME}, so it is no model directory, or was never "
+            "finished; give the directory that training wrote"
+        )
+    config = parse_json_object(read_text(path), path)
+    if config.get("format") != _FORMAT:
+        raise ModelFileError(
+            f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
+            "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
+        )
+    if config.get("format_version") != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
+            f"{FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
+        )
+    return config
+
+
+def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, str]:
+    hashes = _member(config, "files", dict, directory)
+    for name in _REQUIRED:
+        if name not in hashes:
+            raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' does not list {name}")
+    contents: dict[str, str] = {}
+    for name, expected in hashes.items():
+        if name not in _FILE_NAMES:
+            raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' lists {name!r}")
+        path = Path(directory, name)
+        found = hashlib.sha256(read_file(path)).hexdigest()
+        if found != expected:
+            raise ModelFileError(
+                f"{path}: sha256 is {found}, config.json says {expected}: the file was changed "
+                "after it was written; restore it, or write the directory again"
+            )
+        contents[name] = read_text(path)
+    return contents
+
+
+def _member(config: Mapping[str, Any], name: str, kind: type, directory: PathLike) -> Any:
+    value = config.get(name)
+    if not isinstance(value, kind):
+        raise ModelFileError(
+            f"{Path(directory, CONFIG_NAME)}: {name!r} is {value!r}, where a {kind.__name__} is "
+            "expected; write the directory again"
+        )
+    return value
+
+
+def _read_scheme(config: Mapping[str, Any], directory: PathLike) -> Scheme:
+    stored = str(config.get("unicode_version"))
+    try:
+        scheme = get_scheme(_member(config, "scheme", str, directory))
+    except SettingsError as error:
+        raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: {error}") from error
+    if stored == scheme.unicode_version:
+        return scheme
+    message = (
+        f"{Path(directory, CONFIG_NAME)}: the tokenizer was made with the character classes of "
+        f"{stored}, these are of {scheme.unicode_version}"
+    )
+    if scheme.is_named:
+        raise ModelFileError(f"{message}; use the version that wrote it")
+    # A user's pattern is run by whichever `regex` is installed; golden.jsonl is the safeguard.
+    warnings.warn(f"{message}; ids of rare characters may differ", UserWarning, stacklevel=4)
+    return dataclasses.replace(scheme, unicode_version=stored)

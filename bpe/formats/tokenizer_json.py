@@ -1,0 +1,295 @@
+"""Hugging Face's tokenizer.json for byte-level BPE.
+
+What the file asks for and this library does exactly is read; anything else is refused by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe.errors import ModelFileError, SettingsError, VocabularyError
+from bpe.formats.file_access import parse_json_object, read_text, write_file
+from bpe.formats.gpt2_files import build_model, parse_vocab
+from bpe.formats.huggingface_patterns import (
+    find_difference,
+    scheme_name_of,
+    to_huggingface_pattern,
+)
+from bpe.printable_bytes import to_printable
+from bpe.schemes import Scheme, get_scheme
+from bpe.tokenizer_model import TokenizerModel
+
+__all__ = ["read_tokenizer_json", "render_tokenizer_json", "write_tokenizer_json"]
+
+PathLike = str | os.PathLike[str]
+
+# Settings of the file's `model` that are honoured with these values and no others.
+_MODEL_VALUES: Mapping[str, tuple[object, ...]] = {
+    "type": (None, "BPE"),
+    "dropout": (None, 0, 0.0),
+    "unk_token": (None, ""),
+    "fuse_unk": (None, False),
+    "byte_fallback": (None, False),
+    "continuing_subword_prefix": (None, ""),
+    "end_of_word_suffix": (None, ""),
+}
+
+
+def read_tokenizer_json(path: PathLike) -> TokenizerModel:
+    """Model of a tokenizer.json.
+
+    Ids are the file's, rank is a merge's index. `ignore_merges` becomes `whole_piece`; added
+    tokens become special tokens, found in text only where special_text="allow" (Hugging Face
+    always looks for them); the post-processor is recorded and never applied; NFC is honoured.
+    A pattern that is no named scheme's is read as `regex:PATTERN`, with a `UserWarning`.
+
+    Raises `ModelFileError` that names the file, the setting and its value.
+    """
+    document = parse_json_object(read_text(path), path)
+    for setting in ("truncation", "padding"):
+        _refuse_unless(document.get(setting) is None, path, setting, document.get(setting))
+    _check_decoder(document.get("decoder"), path)
+    model = _member(document, "model", dict, path)
+    for setting, allowed in _MODEL_VALUES.items():
+        value = model.get(setting)
+        _refuse_unless(value in allowed, path, f"model.{setting}", value)
+    vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+    normalizer = _read_normalizer(document.get("normalizer"), path)
+    try:
+        return build_model(
+            vocab,
+            _read_merges(_member(model, "merges", list, path), path),
+            _read_added_tokens(document.get("added_tokens") or [], vocab, normalizer, path),
+            scheme=_read_scheme(document.get("pre_tokenizer"), path),
+            vocab_name=f"{path} (model.vocab)",
+            merges_name=f"{path} (model.merges)",
+            whole_piece=bool(model.get("ignore_merges")),
+            normalizer=normalizer,
+            post_processor=document.get("post_processor"),
+        )
+    except VocabularyError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+
+
+def render_tokenizer_json(model: TokenizerModel) -> str:
+    """Write a model as tokenizer.json text, which gives the same ids for text without specials.
+
+    The `tokenizers` library finds special tokens in text unless `encode_special_tokens` is set.
+    Raises `SettingsError` for a pattern, `VocabularyError` for ids, that cannot be written.
+    """
+    vocab = {to_printable(model.tokens[token_id]): token_id for token_id in sorted(model.tokens)}
+    by_id = sorted(model.special_tokens.items(), key=lambda item: item[1])
+    if [token_id for _, token_id in by_id] != list(range(len(vocab), len(vocab) + len(by_id))):
+        # The library numbers added tokens itself, from the vocabulary's size up; only what is in
+        # the vocabulary keeps its id.
+        _check_hidden_specials(model)
+        vocab |= dict(by_id)
+    document = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added_token(text, token_id) for text, token_id in by_id],
+        "normalizer": {"type": model.normalizer} if model.normalizer else None,
+        "pre_tokenizer": _render_pre_tokenizer(model.scheme),
+        "post_processor": None,
+        "decoder": _byte_level(),
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": model.whole_piece,
+            "vocab": vocab,
+            "merges": [
+                f"{to_printable(model.tokens[left])} {to_printable(model.tokens[right])}"
+                for left, right, _ in model.merges
+            ],
+        },
+    }
+    return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def write_tokenizer_json(model: TokenizerModel, path: PathLike) -> None:
+    """Write a model as tokenizer.json; errors as of `render_tokenizer_json`, with the file."""
+    try:
+        text = render_tokenizer_json(model)
+    except VocabularyError as error:
+        raise VocabularyError(f"{Path(path).name} cannot be written: {error}") from error
+    write_file(path, text.encode())
+
+
+def _member(parent: Mapping[str, Any], name: str, kind: type, path: PathLike) -> Any:
+    value = parent.get(name)
+    if not isinstance(value, kind):
+        found = "is missing" if value is None else f"is a {type(value).__name__}"
+        raise ModelFileError(
+            f"{path}: {name!r} {found}, where a {kind.__name__} is expected; "
+            "this is no byte-level BPE tokenizer.json"
+        )
+    return value
+
+
+def _refuse_unless(honoured: bool, path: PathLike, setting: str, value: object) -> None:  # noqa: FBT001
+    if not honoured:
+        shown = json.dumps(value, ensure_ascii=False)
+        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
+        raise ModelFileError(
+            f"{path}: {setting} is {shown}, which cannot be honoured exactly; "
+            "use a byte-level BPE file without it"
+        )
+
+
+def _check_decoder(decoder: Any, path: PathLike) -> None:
+    kind = decoder.get("type") if isinstance(decoder, dict) else decoder
+    _refuse_unless(kind in (None, "ByteLevel"), path, "decoder", decoder)
+
+
+def _read_normalizer(normalizer: Any, path: PathLike) -> str | None:
+    if normalizer is None:
+        return None
+    steps = [normalizer]
+    if isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
+        steps = normalizer.get("normalizers") or []
+    for step in steps:
+        kind = step.get("type") if isinstance(step, dict) else step
+        _refuse_unless(kind == "NFC", path, "normalizer", step)
+    return "NFC" if steps else None
+
+
+def _read_merges(merges: list[Any], path: PathLike) -> list[tuple[str, str, str]]:
+    pairs: list[tuple[str, str, str]] = []
+    for index, merge in enumerate(merges):
+        # Written as "left right" by older versions of the library, as ["left", "right"] by newer.
+        parts = merge.split(" ") if isinstance(merge, str) else merge
+        if (
+            not isinstance(parts, list)
+            or len(parts) != 2
+            or not all(isinstance(part, str) and part for part in parts)
+        ):
+            raise ModelFileError(
+                f"{path}: model.merges[{index}] is {merge!r}, not a pair of two tokens"
+            )
+        pairs.append((parts[0], parts[1], f"{path}, model.merges[{index}]"))
+    return pairs
+
+
+def _read_added_tokens(
+    added: list[Any], vocab: Mapping[str, int], normalizer: str | None, path: PathLike
+) -> dict[str, int]:
+    specials: dict[str, int] = {}
+    for index, entry in enumerate(added):
+        place = f"added_tokens[{index}]"
+        if (
+            not isinstance(entry, dict)
+            or not isinstance(entry.get("content"), str)
+            or not isinstance(entry.get("id"), int)
+        ):
+            raise ModelFileError(f"{path}: {place} is {entry!r}; it needs a content and an id")
+        text, token_id = entry["content"], entry["id"]
+        for flag in ("single_word", "lstrip", "rstrip"):
+            _refuse_unless(not entry.get(flag), path, f"{place} ({text!r}).{flag}", entry.get(flag))
+        if normalizer and entry.get("normalized"):
+            _refuse_unless(False, path, f"{place} ({text!r}).normalized", True)
+        if vocab.get(text, token_id) != token_id:
+            raise ModelFileError(
+                f"{path}: {place} ({text!r}) has id {token_id}, model.vocab says {vocab[text]}"
+            )
+        if specials.setdefault(text, token_id) != token_id:
+            raise ModelFileError(f"{path}: {place} ({text!r}) is there already, with another id")
+    return specials
+
+
+def _read_scheme(pre_tokenizer: Any, path: PathLike) -> Scheme:
+    steps = [pre_tokenizer]
+    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
+        steps = pre_tokenizer.get("pretokenizers") or []
+    kinds = [step.get("type") if isinstance(step, dict) else step for step in steps]
+    _refuse_unless(
+        kinds in (["ByteLevel"], ["Split", "ByteLevel"]), path, "pre_tokenizer", pre_tokenizer
+    )
+    byte_level = steps[-1]
+    # The library's own defaults are true for both.
+    adds_space = byte_level.get("add_prefix_space", True)
+    uses_regex = byte_level.get("use_regex", True)
+    _refuse_unless(not adds_space, path, "pre_tokenizer: ByteLevel.add_prefix_space", adds_space)
+    if len(steps) == 1:
+        return get_scheme("gpt2" if uses_regex else "none")
+    _refuse_unless(
+        not uses_regex, path, "pre_tokenizer: ByteLevel.use_regex after Split", uses_regex
+    )
+    return _read_split(steps[0], path)
+
+
+def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
+    pattern = split.get("pattern")
+    text = pattern.get("Regex") if isinstance(pattern, dict) else None
+    _refuse_unless(isinstance(text, str) and bool(text), path, "Split.pattern", pattern)
+    text = str(text)
+    behavior, invert = split.get("behavior"), bool(split.get("invert"))
+    name = scheme_name_of(text)
+    # Named patterns match every character, so that dropping what they do not match drops nothing.
+    keeps_all = behavior == "Isolated" or (
+        name is not None and (behavior, invert) == ("Removed", True)
+    )
+    _refuse_unless(keeps_all, path, "Split.behavior", behavior)
+    if name is not None:
+        return get_scheme(name)
+    difference = find_difference(text)
+    _refuse_unless(difference is None, path, f"Split.pattern ({difference})", text)
+    try:
+        scheme = get_scheme(f"regex:{text}")
+    except SettingsError as error:
+        raise ModelFileError(f"{path}: Split.pattern: {error}") from error
+    warnings.warn(
+        f"{path}: the pattern {text!r} is no named scheme's; it is read as regex:PATTERN, whose "
+        f"Unicode classes are those of {scheme.unicode_version}, and not of the file's own library",
+        UserWarning,
+        stacklevel=5,
+    )
+    return scheme
+
+
+def _check_hidden_specials(model: TokenizerModel) -> None:
+    if not model.whole_piece:
+        return
+    for text, token_id in model.special_tokens.items():
+        if model.scheme.split(text.encode()) == [text.encode()]:
+            raise VocabularyError(
+                f"special token {text!r} (id {token_id}) is one whole pre-token of scheme "
+                f"{model.scheme.name!r}, and ignore_merges would give its id to ordinary text; "
+                f"give the special tokens the ids from {len(model.tokens)} up"
+            )
+
+
+def _added_token(text: str, token_id: int) -> dict[str, Any]:
+    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
+    return {"id": token_id, "content": text, **flags, "special": True}
+
+
+def _byte_level() -> dict[str, Any]:
+    return {
+        "type": "ByteLevel",
+        "add_prefix_space": False,
+        "trim_offsets": True,
+        "use_regex": False,
+    }
+
+
+def _render_pre_tokenizer(scheme: Scheme) -> dict[str, Any]:
+    if not scheme.pattern:
+        return _byte_level()
+    split = {
+        "type": "Split",
+        "pattern": {"Regex": to_huggingface_pattern(scheme)},
+        "behavior": "Isolated",
+        "invert": False,
+    }
+    return {"type": "Sequence", "pretokenizers": [split, _byte_level()]}

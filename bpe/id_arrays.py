@@ -1,0 +1,112 @@
+"""Arrow and numpy arrays at the tokenizer's border: documents in, ids in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from bpe.errors import InputError
+
+__all__ = ["binary_array", "id_array", "join_id_lists"]
+
+_IS_DOCUMENT_TYPE = (
+    pt.is_string,
+    pt.is_binary,
+    pt.is_large_string,
+    pt.is_large_binary,
+    pt.is_string_view,
+    pt.is_binary_view,
+)
+
+
+def binary_array(texts: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
+    """Documents as one large_binary array; `InputError` for other types, and for the first null.
+
+    texts: string or binary, their large or view kinds, chunked or not, sliced or not.
+    """
+    if not isinstance(texts, (pa.Array, pa.ChunkedArray)):
+        raise InputError(
+            f"texts is a {type(texts).__name__}: pass a pyarrow array, pa.array(texts)"
+        )
+    if not any(is_type(texts.type) for is_type in _IS_DOCUMENT_TYPE):
+        raise InputError(f"texts is an array of {texts.type}: pass one of strings or binaries")
+    if texts.null_count:
+        row = pc.index(pc.is_null(texts), value=True).as_py()
+        raise InputError(
+            f"texts[{row}] is null, and a null has no ids; filter it out, or fill it with an "
+            "empty text"
+        )
+    if isinstance(texts, pa.ChunkedArray):
+        texts = pa.concat_arrays(
+            [chunk.cast(pa.large_binary()) for chunk in texts.chunks]
+            or [pa.array([], type=pa.large_binary())]
+        )
+    return texts.cast(pa.large_binary())
+
+
+def id_array(ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> npt.NDArray[Any]:
+    """Ids as a 1-d integer array of any width; `InputError` names the first that is no integer."""
+    if isinstance(ids, (pa.ListScalar, pa.LargeListScalar, pa.FixedSizeListScalar)):
+        ids = ids.values
+    if isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        if ids.null_count:
+            row = pc.index(pc.is_null(ids), value=True).as_py()
+            raise InputError(f"ids[{row}] is null: pass integers")
+        ids = ids.to_numpy(zero_copy_only=False) if isinstance(ids, pa.Array) else ids.to_numpy()
+    try:
+        array = np.asarray(ids if hasattr(ids, "__array__") else list(ids))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"ids is a {type(ids).__name__}: pass a sequence or 1-d array of integers"
+        ) from None
+    if array.size == 0 and array.ndim == 1:
+        return np.zeros(0, dtype=np.int64)
+    if array.ndim != 1:
+        raise InputError(
+            f"ids has {array.ndim} dimensions (shape {array.shape}): pass one row at a time"
+        )
+    if array.dtype.kind not in "iu":
+        _refuse_not_integers(array)
+    return array
+
+
+def join_id_lists(encoded: pa.LargeListArray, plans: Sequence[Sequence[int]]) -> pa.LargeListArray:
+    """Join lists from the lists of `encoded` and single ids; one for each plan.
+
+    A plan's entries are indices of lists, or -1 - id for a single id.
+    """
+    offsets = encoded.offsets.to_numpy()
+    values = encoded.values.to_numpy()
+    parts: list[npt.NDArray[Any]] = []
+    lengths: list[int] = []
+    for plan in plans:
+        before = len(parts)
+        parts += [
+            values[offsets[entry] : offsets[entry + 1]]
+            if entry >= 0
+            else np.array([-1 - entry], dtype=values.dtype)
+            for entry in plan
+        ]
+        lengths.append(sum(map(len, parts[before:])))
+    joined = np.concatenate(parts) if parts else np.zeros(0, dtype=values.dtype)
+    ends = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    return pa.LargeListArray.from_arrays(
+        pa.array(ends, type=pa.int64()), pa.array(joined, type=encoded.type.value_type)
+    )
+
+
+def _refuse_not_integers(array: npt.NDArray[Any]) -> None:
+    """Raise for an array that numpy did not take as integers, at the element that is to blame."""
+    for position, value in enumerate(array.tolist()):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise InputError(
+                f"ids[{position}] is {value!r} ({type(value).__name__}): pass integers"
+            )
+        if not 0 <= value < 2**63:
+            raise InputError(f"ids[{position}] is {value}, which is no id of any vocabulary")

@@ -1,0 +1,304 @@
+"""The content of a tokenizer: tokens, merges, special tokens and rules, checked once when made.
+
+Formats read it and write it; `bpe.tokenizer.Tokenizer` encodes and decodes with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from bpe.backend import TIE_ORDERS, EncodingModel
+from bpe.errors import InputError, SettingsError, VocabularyError
+from bpe.printable_bytes import PRINTABLE_ORDER
+from bpe.schemes import Scheme, get_scheme
+from bpe.special_tokens import SpecialTokens
+
+__all__ = ["MAX_ID", "NORMALIZERS", "TokenizerModel"]
+
+MAX_ID = 2**32 - 1
+"""Largest id: ids are stored as uint32."""
+
+NORMALIZERS = (None, "NFC")
+
+_HEADER = "beam-bpe tokenizer content 1\n"
+_PROVENANCE = ("tie_order", "training", "post_processor")
+
+
+@dataclass(frozen=True)
+class TokenizerModel:
+    """Everything that decides which ids a text has, and where it came from.
+
+    tokens: id to bytes, special tokens excluded; every single byte is there, no bytes are twice.
+    merges: (left id, right id, new id); index = rank.
+    scheme: how documents are cut into pre-tokens.
+    special_tokens: text to id.
+    whole_piece: a pre-token that is a token as a whole is that token, whatever merges make of it.
+    normalizer: None, or "NFC": documents are normalized first, and decode to their normal form.
+    tie_order: order that training broke ties by; None for imported vocabularies, whose files do
+        not tell it.
+    training: record of the training, JSON values only.
+    post_processor: what a tokenizer.json said about framing; kept for the record, never applied.
+
+    Raises `VocabularyError` where these contradict each other.
+    """
+
+    tokens: dict[int, bytes]
+    merges: list[tuple[int, int, int]]
+    scheme: Scheme
+    special_tokens: dict[str, int] = field(default_factory=dict)
+    whole_piece: bool = False
+    normalizer: str | None = None
+    tie_order: str | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    post_processor: Any = None
+
+    def __post_init__(self) -> None:
+        if self.tie_order is not None:
+            _check_tie_order(self.tie_order)
+        if self.normalizer not in NORMALIZERS:
+            raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
+        _check_tokens(self.tokens)
+        _check_merges(self.merges, self.tokens)
+        _check_ids(self.special_tokens.values())
+        self.specials.check_against(self.tokens)
+
+    @classmethod
+    def from_merges(
+        cls,
+        merges: Sequence[tuple[bytes, bytes]],
+        *,
+        scheme: Scheme,
+        tie_order: str = "hf",
+        special_tokens: Sequence[str] = (),
+        training: Mapping[str, Any] | None = None,
+    ) -> TokenizerModel:
+        """Model with the ids of a trained vocabulary: 256 bytes, then merges, then specials.
+
+        Byte ids follow the tie order's byte order: GPT-2's printable characters for `hf`, byte
+        values for the others.
+        """
+        _check_tie_order(tie_order)
+        order = PRINTABLE_ORDER if tie_order == "hf" else bytes(range(256))
+        tokens = {rank: bytes([byte]) for rank, byte in enumerate(order)}
+        ids = {data: token_id for token_id, data in tokens.items()}
+        triples: list[tuple[int, int, int]] = []
+        for index, (left, right) in enumerate(merges):
+            for part in (left, right):
+                if part not in ids:
+                    raise VocabularyError(
+                        f"merge {index} ({left!r}, {right!r}): {part!r} is neither a single byte "
+                        "nor made by an earlier merge; give merges in the order they were learned"
+                    )
+            new_id = ids.setdefault(left + right, 256 + index)
+            if new_id != 256 + index:
+                raise VocabularyError(
+                    f"merge {index} ({left!r}, {right!r}) makes {left + right!r}, which is token "
+                    f"{new_id} already; leave the merge out"
+                )
+            tokens[new_id] = left + right
+            triples.append((ids[left], ids[right], new_id))
+        return cls(
+            tokens=tokens,
+            merges=triples,
+            scheme=scheme,
+            special_tokens=_number_from(256 + len(triples), special_tokens),
+            tie_order=tie_order,
+            training=dict(training or {}),
+        )
+
+    @cached_property
+    def specials(self) -> SpecialTokens:
+        """The special tokens, ready to be found in documents."""
+        return SpecialTokens(self.special_tokens)
+
+    @cached_property
+    def encoding_model(self) -> EncodingModel:
+        """The part that a backend's encoder needs."""
+        return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme)
+
+    @cached_property
+    def digest(self) -> str:
+        r"""sha256 (hex) over what decides the ids; provenance and storage play no part.
+
+        The bytes hashed are the line `beam-bpe tokenizer content 1\n`, then JSON in UTF-8 with
+        sorted keys, no white space and non-ASCII characters escaped: an object with `merges`
+        ([left id, right id, new id] by rank), `normalizer`, `scheme` (its name),
+        `special_tokens` ([id, text] by id), `tokens` ([id, hex bytes] by id),
+        `unicode_version` and `whole_piece`.
+        """
+        text = _HEADER + json.dumps(self._content(), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def max_id(self) -> int:
+        """Largest id, special tokens included."""
+        return max((*self.tokens, *self.special_tokens.values()))
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Bytes of one id; a special token's are its text. `InputError` for an unknown id."""
+        data = self.tokens.get(token_id)
+        if data is not None:
+            return data
+        for text, special_id in self.special_tokens.items():
+            if special_id == token_id:
+                return text.encode()
+        raise InputError(f"id {token_id!r} is {self.no_such_id()}")
+
+    def find_token(self, token: str | int) -> int:
+        """Id of a token named by its text or its id; see `Tokenizer.token_id`."""
+        if isinstance(token, str) and token in self.special_tokens:
+            return self.special_tokens[token]
+        if isinstance(token, int) or (token.isascii() and token.isdigit()):
+            self.token_bytes(int(token))
+            return int(token)
+        wanted = token.encode("utf-8", "surrogatepass")
+        for token_id, data in self.tokens.items():
+            if data == wanted:
+                return token_id
+        specials = ", ".join(map(repr, self.special_tokens)) or "none"
+        raise InputError(
+            f"{token!r} is no token of this vocabulary (special tokens: {specials}); "
+            "name one that is there, or give an id"
+        )
+
+    def no_such_id(self) -> str:
+        """Say that an id is unknown, for messages: `no id of this vocabulary (...)`."""
+        count = len(self.tokens) + len(self.special_tokens)
+        return f"no id of this vocabulary ({count} ids, the largest is {self.max_id})"
+
+    @property
+    def has_merge_order(self) -> bool:
+        """Whether the ids are those of a trained vocabulary: bytes 0-255, then merges by rank.
+
+        Special tokens may have any ids.
+        """
+        made = [new_id for _, _, new_id in self.merges]
+        return made == list(range(256, len(self.tokens))) and all(
+            len(self.tokens.get(token_id, b"")) == 1 for token_id in range(256)
+        )
+
+    def truncate(self, vocab_size: int) -> TokenizerModel:
+        """Model with the first merges only, so that 256 + merges + specials = vocab_size.
+
+        Special tokens get the last ids, in the order of their ids before. Raises `SettingsError`
+        for a size out of range, `VocabularyError` if ids are not in merge order.
+        """
+        if not self.has_merge_order:
+            raise VocabularyError(
+                "this vocabulary cannot be truncated: its ids are not the 256 bytes followed by "
+                "the merges in rank order, so that a prefix of the merges is no prefix of the ids"
+            )
+        least, most = 256 + len(self.special_tokens), len(self.tokens) + len(self.special_tokens)
+        if not least <= vocab_size <= most:
+            raise SettingsError(
+                f"vocab size {vocab_size} is out of range: this vocabulary of {most} can be "
+                f"truncated to {least} (256 bytes and {least - 256} special tokens) up to {most}"
+            )
+        kept = vocab_size - least
+        by_id = sorted(self.special_tokens, key=self.special_tokens.__getitem__)
+        return dataclasses.replace(
+            self,
+            tokens={token_id: self.tokens[token_id] for token_id in range(256 + kept)},
+            merges=self.merges[:kept],
+            special_tokens=_number_from(256 + kept, by_id),
+        )
+
+    def to_bytes(self) -> bytes:
+        """Write the whole model, provenance included, as bytes that `from_bytes` reads."""
+        provenance = {name: getattr(self, name) for name in _PROVENANCE}
+        return json.dumps({"content": self._content(), "provenance": provenance}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> TokenizerModel:
+        """Model that `to_bytes` wrote, in this or another process."""
+        stored = json.loads(data)
+        content = stored["content"]
+        scheme = get_scheme(content["scheme"])
+        return cls(
+            tokens={token_id: bytes.fromhex(data) for token_id, data in content["tokens"]},
+            merges=[(left, right, new) for left, right, new in content["merges"]],
+            scheme=dataclasses.replace(scheme, unicode_version=content["unicode_version"]),
+            special_tokens={text: token_id for token_id, text in content["special_tokens"]},
+            whole_piece=content["whole_piece"],
+            normalizer=content["normalizer"],
+            **stored["provenance"],
+        )
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "scheme": self.scheme.name,
+            "unicode_version": self.scheme.unicode_version,
+            "normalizer": self.normalizer,
+            "whole_piece": self.whole_piece,
+            "special_tokens": sorted((i, text) for text, i in self.special_tokens.items()),
+            "tokens": [(token_id, self.tokens[token_id].hex()) for token_id in sorted(self.tokens)],
+            "merges": self.merges,
+        }
+
+
+def _number_from(first_id: int, texts: Sequence[str]) -> dict[str, int]:
+    numbered = {text: first_id + index for index, text in enumerate(texts)}
+    if len(numbered) < len(texts):
+        twice = next(text for index, text in enumerate(texts) if text in texts[:index])
+        raise VocabularyError(f"special token {twice!r} is given twice: name each once")
+    return numbered
+
+
+def _check_tie_order(tie_order: str) -> None:
+    if tie_order not in TIE_ORDERS:
+        raise SettingsError(f"unknown tie order {tie_order!r}: use one of {', '.join(TIE_ORDERS)}")
+
+
+def _check_ids(ids: Any) -> None:
+    for token_id in ids:
+        if isinstance(token_id, bool) or not isinstance(token_id, int):
+            raise VocabularyError(f"id {token_id!r} is not an integer")
+        if not 0 <= token_id <= MAX_ID:
+            raise VocabularyError(f"id {token_id} is out of range: ids go from 0 to {MAX_ID}")
+
+
+def _check_tokens(tokens: Mapping[int, bytes]) -> None:
+    _check_ids(tokens)
+    ids: dict[bytes, int] = {}
+    for token_id, data in tokens.items():
+        if not data:
+            raise VocabularyError(f"token {token_id} is empty: a token holds at least one byte")
+        if ids.setdefault(data, token_id) != token_id:
+            raise VocabularyError(
+                f"tokens {ids[data]} and {token_id} are both {data!r}: keep one of them"
+            )
+    missing = [byte for byte in range(256) if bytes([byte]) not in ids]
+    if missing:
+        shown = " ".join(f"{byte:02x}" for byte in missing[:8])
+        more = " ..." if len(missing) > 8 else ""
+        raise VocabularyError(
+            f"the vocabulary lacks {len(missing)} of the 256 single bytes ({shown}{more}), so that "
+            "not every text can be encoded; train it with the full byte alphabet "
+            "(in Hugging Face's trainer: initial_alphabet=ByteLevel.alphabet())"
+        )
+
+
+def _check_merges(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
+    seen: dict[tuple[int, int], int] = {}
+    for index, (left, right, new) in enumerate(merges):
+        for token_id in (left, right, new):
+            if token_id not in tokens:
+                raise VocabularyError(
+                    f"merge {index} ({left}, {right}) -> {new}: there is no token {token_id}"
+                )
+        if tokens[left] + tokens[right] != tokens[new]:
+            raise VocabularyError(
+                f"merge {index}: {tokens[left]!r} and {tokens[right]!r} do not make token {new}, "
+                f"which is {tokens[new]!r}"
+            )
+        if seen.setdefault((left, right), index) != index:
+            raise VocabularyError(
+                f"merges {seen[left, right]} and {index} are both "
+                f"({tokens[left]!r}, {tokens[right]!r}): keep the first"
+            )

@@ -23,18 +23,11 @@ from setuptools import Extension, find_packages, setup
 NATIVE_FOLDER = Path("bpe") / "native"
 X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
 
-# pybind11's headers shadow names of their own.
-BINDING_FLAGS = {"python_module.cc": ["-Wno-shadow"]}
-
-# Only these files may hold instructions beyond the platform's baseline; which of them runs is
-# decided at run time. On other processors they are left out of the build.
-X86_FILE_FLAGS = {
-    "scan_avx2.cc": ["-mavx2", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"],
-    "scan_avx512.cc": [
-        *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vbmi", "-mavx512vbmi2"),
-        *("-mavx2", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"),
-    ],
-}
+# Only files of these names may hold instructions beyond the platform's baseline; which of them
+# runs is decided at run time. On other processors they are left out of the build.
+AVX2_FLAGS = ["-mavx2", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"]
+AVX512_FLAGS = [f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vbmi", "vbmi2")]
+X86_FILE_FLAGS = {"_avx2.cc": AVX2_FLAGS, "_avx512.cc": [*AVX512_FLAGS, *AVX2_FLAGS]}
 
 HINT = """
 The native core of beam-bpe did not compile (the compiler's own message is above).
@@ -54,8 +47,15 @@ def switched_on(name: str) -> bool:
 
 def native_sources() -> list[str]:
     """Every C++ source file that this processor can use."""
-    left_out = set() if X86_64 else set(X86_FILE_FLAGS)
-    return sorted(str(f) for f in NATIVE_FOLDER.glob("*.cc") if f.name not in left_out)
+    sources = sorted(str(f) for f in NATIVE_FOLDER.glob("*.cc"))
+    return [f for f in sources if X86_64 or not f.endswith(tuple(X86_FILE_FLAGS))]
+
+
+def flags_of_file(source: str) -> list[str]:
+    """The flags that this source file needs beside those of all files."""
+    if source.endswith("python_module.cc"):
+        return ["-Wno-shadow"]  # pybind11's headers shadow names of their own
+    return next((flags for end, flags in X86_FILE_FLAGS.items() if source.endswith(end)), [])
 
 
 def compiler_flags() -> tuple[list[str], list[str]]:
@@ -99,8 +99,7 @@ def native_build() -> dict[str, Any]:
             def compile_one(
                 obj: str, src: str, ext_: str, cc_args: list[str], extra: list[str], pp: list[str]
             ) -> None:
-                own_flags = (X86_FILE_FLAGS | BINDING_FLAGS).get(Path(src).name, [])
-                plain_compile(obj, src, ext_, cc_args, [*extra, *own_flags], pp)
+                plain_compile(obj, src, ext_, cc_args, [*extra, *flags_of_file(src)], pp)
 
             self.compiler._compile = compile_one  # noqa: SLF001
             # What other settings compiled (a sanitizer's objects, say) must not be linked in.

@@ -8,6 +8,7 @@
 #include "arrow_columns.h"
 #include "errors.h"
 #include "training.h"
+#include "word_counter.h"
 
 namespace py = pybind11;
 
@@ -32,6 +33,49 @@ class ImportedColumn {
   py::capsule schema_;
   py::capsule array_;
 };
+
+// A result on its way to pyarrow, which takes it through Arrow's capsule protocol, once.
+class ExportedColumn {
+ public:
+  explicit ExportedColumn(OwnedColumn column) : column_(std::move(column)) {}
+
+  // `schema`: the type that the consumer would like; the protocol lets us ignore it.
+  py::tuple export_capsules(const py::object& schema) {
+    static_cast<void>(schema);
+    if (taken_) throw py::value_error("this column was handed over already");
+    taken_ = true;
+    auto* exported_schema = new ArrowSchema;
+    auto* exported_array = new ArrowArray;
+    export_column(std::move(column_), exported_schema, exported_array);
+    return py::make_tuple(
+        py::capsule(exported_schema, "arrow_schema", &drop<ArrowSchema, capsule_name_schema>),
+        py::capsule(exported_array, "arrow_array", &drop<ArrowArray, capsule_name_array>));
+  }
+
+ private:
+  static constexpr const char* capsule_name_schema() { return "arrow_schema"; }
+  static constexpr const char* capsule_name_array() { return "arrow_array"; }
+
+  // A consumer marks what it took as released; what nobody took is released here.
+  template <class Structure, const char* (*Name)()>
+  static void drop(PyObject* capsule) {
+    auto* structure = static_cast<Structure*>(PyCapsule_GetPointer(capsule, Name()));
+    if (structure->release != nullptr) structure->release(structure);
+    delete structure;
+  }
+
+  OwnedColumn column_;
+  bool taken_ = false;
+};
+
+std::optional<SchemeId> scheme_of(const std::optional<std::string>& name) {
+  if (!name.has_value()) return std::nullopt;
+  const char* const names[] = {"gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace"};
+  for (size_t i = 0; i < kSchemeCount; ++i) {
+    if (*name == names[i]) return static_cast<SchemeId>(i);
+  }
+  throw SettingsError("no native scan for the scheme '" + *name + "'");
+}
 
 // Calls the user's function, and lets Ctrl-C end the work.
 TrainingProgress progress_of(const py::object& callback) {
@@ -119,6 +163,49 @@ py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
   return merges_to_python(learned);
 }
 
+void add_column(WordCounter& counter, const py::object& texts,
+                void (WordCounter::*add)(const BinaryColumn&)) {
+  const ImportedColumn column(texts);
+  const BinaryColumn view = column.binary("texts");
+  py::gil_scoped_release release;
+  (counter.*add)(view);
+}
+
+py::tuple drain_counter(WordCounter& counter) {
+  WordCounts words = [&counter] {
+    py::gil_scoped_release release;
+    return counter.drain();
+  }();
+  const auto length = static_cast<int64_t>(words.counts.size());
+  OwnedColumn bytes{"Z", length, {}, {}};
+  bytes.buffers.push_back(own_buffer(std::move(words.offsets)));
+  bytes.buffers.push_back(own_buffer(std::move(words.bytes)));
+  OwnedColumn counts{"l", length, {own_buffer(std::move(words.counts))}, {}};
+  OwnedColumn firsts{"l", length, {own_buffer(std::move(words.firsts))}, {}};
+  return py::make_tuple(ExportedColumn(std::move(bytes)), ExportedColumn(std::move(counts)),
+                        ExportedColumn(std::move(firsts)));
+}
+
+void define_counting(py::module_& module) {
+  py::class_<WordCounter>(module, "WordCounter")
+      .def(py::init([](const std::optional<std::string>& scheme, int threads) {
+             return WordCounter(scheme_of(scheme), threads);
+           }),
+           py::arg("scheme"), py::kw_only(), py::arg("threads"))
+      .def("add_documents",
+           [](WordCounter& counter, const py::object& texts) {
+             add_column(counter, texts, &WordCounter::add_documents);
+           },
+           py::arg("texts"))
+      .def("add_words",
+           [](WordCounter& counter, const py::object& words) {
+             add_column(counter, words, &WordCounter::add_words);
+           },
+           py::arg("words"))
+      .def_property_readonly("memory_bytes", &WordCounter::memory_bytes)
+      .def("drain", &drain_counter);
+}
+
 // Throws the class of bpe/errors.py that bears the C++ class's name.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -145,6 +232,10 @@ void register_errors() {
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
   register_errors();
+  py::class_<ExportedColumn>(module, "Column")
+      .def("__arrow_c_array__", &ExportedColumn::export_capsules,
+           py::arg("requested_schema") = py::none());
+  define_counting(module);
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
              py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),

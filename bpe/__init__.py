@@ -1,3 +1,50 @@
-"""Exact byte-level BPE: training, tokenizers and their file formats."""
+"""Exact byte-level BPE: counting, training, encoding, and the file formats of tokenizers.
+
+Everything public is here, except the character-level teaching mode in `bpe.symbols`.
+"""
 
 from __future__ import annotations
+
+from bpe.backend import TIE_ORDERS, get_backend
+from bpe.counting import count_pretokens
+from bpe.errors import (
+    BackendError,
+    BadFileError,
+    BadRecordError,
+    BpeError,
+    CountTableError,
+    InputError,
+    ModelFileError,
+    OutputError,
+    SettingsError,
+    VocabularyError,
+)
+from bpe.schemes import SCHEME_NAMES, Scheme, get_scheme
+from bpe.tokenizer import Tokenizer, extend_golden, load_tokenizer
+from bpe.training import train, train_raw
+from bpe.version import __version__
+
+__all__ = [
+    "SCHEME_NAMES",
+    "TIE_ORDERS",
+    "BackendError",
+    "BadFileError",
+    "BadRecordError",
+    "BpeError",
+    "CountTableError",
+    "InputError",
+    "ModelFileError",
+    "OutputError",
+    "Scheme",
+    "SettingsError",
+    "Tokenizer",
+    "VocabularyError",
+    "__version__",
+    "count_pretokens",
+    "extend_golden",
+    "get_backend",
+    "get_scheme",
+    "load_tokenizer",
+    "train",
+    "train_raw",
+]

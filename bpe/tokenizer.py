@@ -17,7 +17,6 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer_model import TokenizerModel
+from bpe.version import __version__
 
 __all__ = ["Tokenizer", "extend_golden", "load_tokenizer"]
 
@@ -144,7 +144,7 @@ class Tokenizer:
         overwrite is not set.
         """
         files = model_directory.render_model_files(
-            self._model, self._documents.encode_ordinary, f"beam-bpe {_version()}"
+            self._model, self._documents.encode_ordinary, f"beam-bpe {__version__}"
         )
         model_directory.write_model_directory(directory, files, overwrite=overwrite)
         self._directory = str(Path(directory).absolute())
@@ -408,10 +408,3 @@ def extend_golden(directory: PathLike, file: PathLike) -> int:
     new = [entry for entry in added if entry.data not in known]
     model_directory.replace_golden(directory, [*golden, *new])
     return len(new)
-
-
-def _version() -> str:
-    try:
-        return metadata.version("beam-bpe")
-    except metadata.PackageNotFoundError:
-        return "0+unknown"

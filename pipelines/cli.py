@@ -13,6 +13,7 @@ import logging
 import os
 import shlex
 import sys
+import warnings
 from collections.abc import Sequence
 
 from bpe.errors import BpeError
@@ -46,12 +47,20 @@ def run(argv: Sequence[str]) -> int:
     return int(command.run(arguments))
 
 
+def _show_warning(message: Warning | str, *_: object) -> None:
+    sys.stderr.write(f"warning: {message}\n")
+
+
 def _set_up_logging() -> None:
+    """Keep what libraries say to what a user of the command needs."""
+    warnings.showwarning = _show_warning  # type: ignore[assignment]
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     handler.setLevel(logging.WARNING)
     hide_reported_errors(handler)
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    # The closing summary of `train` says it too.
+    logging.getLogger("bpe.training").setLevel(logging.ERROR)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

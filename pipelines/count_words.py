@@ -57,6 +57,15 @@ class CountSettings:
     special_text: str = "text"
     special_tokens: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the manifest and for comparison."""
+        return {
+            "pretokenizer": self.pretokenizer,
+            "first_positions": self.first_positions,
+            "special_text": self.special_text,
+            "special_tokens": list(self.special_tokens),
+        }
+
 
 class CountWords(beam.PTransform):
     """Counts the pre-tokens of the documents that the plan's units hold.

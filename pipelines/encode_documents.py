@@ -15,6 +15,7 @@ import apache_beam as beam
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
+from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.inputs import ReadOptions
 from pipelines.output_files import join
@@ -125,8 +126,7 @@ class _EncodeUnit(beam.DoFn):
             eos=settings.eos,
             max_row_tokens=settings.max_row_tokens,
         )
-        specials = [token.encode() for token in tokenizer.special_tokens]
-        finder = CutFinder(tokenizer.scheme, specials)
+        finder = _cut_finder(tokenizer, settings.special_text)
         rejects = Rejects(unit, settings.read)
         progress = ProgressReporter(self._progress_folder)
         with ShardWriter(self._output, unit, schema, settings) as writer:
@@ -135,6 +135,15 @@ class _EncodeUnit(beam.DoFn):
                 writer.write(rows.make(pieces, ids))
                 progress.add(pieces["text"].nbytes)
             return writer.finish(rejects)
+
+
+def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:
+    # Where special tokens are ordinary text, documents may be cut inside one.
+    acts = special_text != "text"
+    specials = [token.encode() for token in tokenizer.special_tokens] if acts else []
+    # Normalization may join what stands on the two sides of a cut.
+    scheme = tokenizer.scheme if tokenizer.normalizer is None else get_scheme("none")
+    return CutFinder(scheme, specials)
 
 
 def _encode_batch(tokenizer: Tokenizer, pieces: Any, special_text: str) -> Any:

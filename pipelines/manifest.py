@@ -89,7 +89,8 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     """
     if overwrite:
         _remove_everything(output)
-    wanted = {"settings": settings.to_dict(), "inputs": _input_record(plan)}
+    inputs = _input_record(plan)
+    wanted: dict[str, Any] = {"settings": settings.to_dict(), "inputs": inputs}
     path = join(output, RUN)
     if not exists(path):
         _refuse_foreign_files(output)
@@ -100,7 +101,7 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     except ValueError as error:
         raise OutputError(f"{path}: is damaged ({error}); --overwrite starts again") from error
     _refuse_other_settings(output, earlier, wanted)
-    changed = _changed_files(earlier["inputs"], wanted["inputs"])
+    changed = _changed_files(earlier["inputs"], inputs)
     notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
     finished = exists(join(output, MANIFEST)) and not changed
     if changed:
@@ -117,7 +118,7 @@ def _input_record(plan: Plan) -> list[dict[str, str]]:
     return [{"path": file.path, "identity": file.identity} for file in plan.files]
 
 
-def _changed_files(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> list[str]:
+def _changed_files(old: list[dict[str, str]], new: list[dict[str, str]]) -> list[str]:
     before = {entry["path"]: entry["identity"] for entry in old}
     return [entry["path"] for entry in new if before.get(entry["path"]) != entry["identity"]]
 

@@ -11,8 +11,11 @@ import hashlib
 import os
 import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
@@ -22,8 +25,10 @@ __all__ = [
     "HashingFile",
     "delete_files",
     "exists",
+    "is_local",
     "join",
     "list_files",
+    "open_for_reading",
     "prepare_output",
     "publish",
     "read_bytes",
@@ -56,6 +61,25 @@ def read_bytes(path: str) -> bytes:
     """The whole content of a small file, undecoded."""
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
         return bytes(file.read())
+
+
+@contextmanager
+def open_for_reading(path: str) -> Iterator[Any]:
+    """An Arrow file to read from: memory-mapped where the path is local.
+
+    Raises:
+        OutputError: it cannot be opened.
+    """
+    try:
+        file = pa.memory_map(path) if is_local(path) else pa.PythonFile(_open_remote(path))
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be opened: {error}") from error
+    with file:
+        yield file
+
+
+def _open_remote(path: str) -> Any:
+    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def list_files(directory: str) -> dict[str, int]:
@@ -131,7 +155,7 @@ def prepare_output(directory: str) -> None:
     """
     try:
         _make_directory(directory)
-        probe = temporary_path(directory, "probe")
+        probe = join(directory, f"_probe.{uuid.uuid4().hex}")
         with FileSystems.create(probe, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             file.write(b"probe")
         FileSystems.delete([probe])

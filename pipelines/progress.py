@@ -15,11 +15,18 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import TracebackType
 
-__all__ = ["ProgressReporter", "format_bytes", "format_count", "show_progress"]
+__all__ = [
+    "ProgressReporter",
+    "Stopwatch",
+    "format_bytes",
+    "format_count",
+    "show_merges",
+    "show_progress",
+]
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 
@@ -86,6 +93,27 @@ def show_progress(title: str, total_bytes: int) -> Iterator[str]:
             yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def show_merges(vocab_size: int) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar for the merges of a training on the driver.
+
+    Args:
+        vocab_size: shown beside the bar.
+
+    Yields:
+        A callback (merges made, merges wanted) for the trainer; None when stderr is no terminal.
+    """
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console  # noqa: PLC0415 - slow to import, as above
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"training {format_count(vocab_size)}", total=None)
+        yield lambda made, wanted: bar.update(task, completed=made, total=wanted)
 
 
 class _ProgressThread:

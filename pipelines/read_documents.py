@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
-from pipelines.plan import Unit
+from bpe.errors import BadFileError
+from pipelines.byte_streams import ByteStream, check_whole, open_stream
+from pipelines.piece_batches import count_anomalies, join_small
+from pipelines.plan import FileRange, Unit
+from pipelines.read_jsonl import read_jsonl
 from pipelines.read_options import ReadOptions
+from pipelines.read_rows import read_lines, read_separated
+from pipelines.read_text import read_text
 from pipelines.rejects import Rejects
 
 __all__ = ["read_unit"]
+
+# Small batches are joined until they hold so many bytes of text.
+BATCH_BYTES = 4 << 20
+
+_Reader = Callable[
+    [ByteStream, FileRange, ReadOptions, CutFinder, Rejects], Iterator[pa.RecordBatch]
+]
 
 
 def read_unit(
@@ -26,10 +41,60 @@ def read_unit(
         rejects: takes bad rows and files, and counts.
 
     Yields:
-        `schemas.documents.DOCUMENT_PIECES`, 4 to 8 MiB of text each where there is that much.
+        `schemas.documents.DOCUMENT_PIECES`, not empty, 2 to 8 MiB of text each where there is
+        that much; more for longer ranges and rows.
 
     Raises:
-        BadRecordError, BadFileError: bad input where the policy is to stop.
+        BadRecordError, BadFileError: bad input where the policy is to stop. A file that turns out
+            to be bad after some of it was handed on stops the run under any policy.
+        SettingsError: a stretch of text that cannot be cut is longer than `max_row_bytes`.
     """
-    raise NotImplementedError
-    yield
+    batches = (
+        batch for range_ in unit.ranges for batch in _read(range_, options, cut_finder, rejects)
+    )
+    for batch in join_small(batches, BATCH_BYTES):
+        kept = _look_over(batch, options, rejects)
+        if kept.num_rows:
+            yield kept
+
+
+def _reader(range_: FileRange, options: ReadOptions) -> _Reader:
+    if range_.file.format == "jsonl":
+        return read_jsonl
+    if range_.file.format == "lines":
+        return read_lines
+    return read_text if options.document_separator is None else read_separated
+
+
+def _read(
+    range_: FileRange, options: ReadOptions, finder: CutFinder, rejects: Rejects
+) -> Iterator[pa.RecordBatch]:
+    """The documents of one file's range, with the policy for bad files."""
+    file = range_.file
+    handed_on = False
+    try:
+        if options.on_bad_file == "skip" and file.compression != "none":
+            # Damage may come to light at the end only, when it is too late to leave the file out.
+            check_whole(file)
+        with closing(open_stream(file, sniff=options.input_format == "auto")) as stream:
+            for batch in _reader(range_, options)(stream, range_, options, finder, rejects):
+                handed_on = True
+                yield batch
+    except BadFileError as error:
+        if handed_on:
+            raise
+        rejects.bad_file(file, error, byte_offset=range_.start)
+
+
+def _look_over(batch: pa.RecordBatch, options: ReadOptions, rejects: Rejects) -> pa.RecordBatch:
+    """Count documents and anomalies; leave empty documents out if asked to."""
+    rejects.documents_in += pc.sum(batch["is_last"]).as_py()
+    count_anomalies(batch, rejects.accepted)
+    if options.empty == "keep":
+        return batch
+    is_empty = pc.and_(pc.equal(pc.binary_length(batch["text"]), 0), batch["is_first"])
+    dropped = pc.sum(is_empty).as_py()
+    if not dropped:
+        return batch
+    rejects.accepted["dropped_empty"] += dropped
+    return batch.filter(pc.invert(is_empty))

@@ -89,6 +89,13 @@ class ReadOptions:
             raise SettingsError(
                 f"--id-field needs --input-format=jsonl; {self.input_format} input has no fields"
             )
+        if self.id_field is not None and self.id_field != self.text_field:
+            fields = sorted((f"{self.id_field}.", f"{self.text_field}."))
+            if fields[1].startswith(fields[0]):
+                raise SettingsError(
+                    f"--text-field {self.text_field} and --id-field {self.id_field}: a field "
+                    f"cannot be both a value and an object that holds the other"
+                )
         if self.max_bad_records is not None and self.on_bad_record != "skip":
             raise SettingsError("--max-bad-records needs --on-bad-record=skip")
 

@@ -34,7 +34,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from bpe.errors import BpeError, SettingsError
 from pipelines.worker_errors import own_error
 
-__all__ = ["PRISM_VARIABLE", "make_pipeline_options", "run_pipeline"]
+__all__ = ["PRISM_VARIABLE", "end_process", "make_pipeline_options", "run_pipeline"]
 
 PRISM_VARIABLE = "BEAM_BPE_PRISM"
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -45,13 +45,17 @@ _PORTABLE_RUNNERS = frozenset(
 
 
 def make_pipeline_options(
-    arguments: Sequence[str], notice: Callable[[str], None] = lambda _: None
+    arguments: Sequence[str],
+    notice: Callable[[str], None] = lambda _: None,
+    *,
+    own_options: Sequence[str] = (),
 ) -> PipelineOptions:
     """Pipeline options from the command line's Beam part, with the defaults of this module.
 
     Args:
         arguments: options as Beam writes them (`--runner=…`, `--direct_num_workers=4`).
         notice: told, in one sentence each, what was changed on the user's behalf.
+        own_options: options of the command, to suggest where one is mistyped.
 
     Returns:
         Options that name a runner by a path that Beam can import.
@@ -65,7 +69,7 @@ def make_pipeline_options(
     chosen, rest = chooser.parse_known_args(list(arguments))
     name = chosen.runner.rsplit(".", 1)[-1].lower()
     if name not in _PORTABLE_RUNNERS:
-        _refuse_unknown_options(rest)
+        _refuse_unknown_options(rest, own_options)
     if name in ("", "fnapirunner", "directrunner", "switchingdirectrunner"):
         if name in ("directrunner", "switchingdirectrunner"):
             notice(f"--runner={chosen.runner} runs in this process, as without --runner")
@@ -111,7 +115,7 @@ def _require_dask() -> None:
         ) from error
 
 
-def _refuse_unknown_options(rest: list[str]) -> None:
+def _refuse_unknown_options(rest: list[str], own_options: Sequence[str]) -> None:
     """A mistyped option of ours must not vanish among Beam's."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for group in sorted(PipelineOptions.__subclasses__(), key=lambda each: each.__name__):
@@ -127,7 +131,7 @@ def _refuse_unknown_options(rest: list[str]) -> None:
         return
     option = unknown[0].split("=", 1)[0]
     known = [each for action in parser._actions for each in action.option_strings]  # noqa: SLF001
-    close = difflib.get_close_matches(option, known, n=1)
+    close = difflib.get_close_matches(option, [*own_options, *known], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise SettingsError(f"{unknown[0]}: neither an option of this command nor one of Beam's{hint}")
 
@@ -150,7 +154,7 @@ def run_pipeline(
     Raises:
         BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there.
     """
-    with _watch_workers(lost_worker or _end_process):
+    with _watch_workers(lost_worker or end_process):
         try:
             pipeline = beam.Pipeline(options=options)
             build(pipeline)
@@ -188,7 +192,8 @@ def _watch_workers(lost_worker: Callable[[str], None]) -> Iterator[None]:
         threading.excepthook = before
 
 
-def _end_process(sentence: str) -> None:
+def end_process(sentence: str) -> None:
+    """Print an error and end this process at once, whatever its threads wait for."""
     sys.stderr.write(f"error: {sentence}\n")
     sys.stderr.flush()
     os._exit(1)

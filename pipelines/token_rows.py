@@ -63,8 +63,8 @@ class RowMaker:
         self._bos = bos
         self._eos = eos
         self._cap = max_row_tokens
-        # Rows that the current document has had beyond one per piece.
-        self._extra_rows = 0
+        # `part` of the last row made: the next row of the same document needs a larger one.
+        self._last_part = -1
 
     def make(self, pieces: pa.RecordBatch, ids: pa.LargeListArray) -> TokenRows:
         """Rows of a batch of pieces.
@@ -82,7 +82,8 @@ class RowMaker:
         ends_piece = within == rows_of[piece] - 1
         row_lengths = np.where(ends_piece, lengths[piece] - within * self._cap, self._cap)
         text_bytes = pc.binary_length(pieces["text"]).to_numpy().astype(np.int64)
-        part = pieces["part"].to_numpy()[piece] + self._shift(rows_of, is_first)[piece] + within
+        starts_document = is_first[piece] & (within == 0)
+        part = self._rising_parts(pieces["part"].to_numpy()[piece], starts_document)
         columns = {
             "input_ids": self._lists(values, row_lengths),
             "document_id": pieces["document_id"].take(piece),
@@ -124,15 +125,22 @@ class RowMaker:
         marked[is_text] = values
         return marked, lengths
 
-    def _shift(self, rows_of: _Ints, is_first: npt.NDArray[np.bool_]) -> _Ints:
-        """How many rows beyond one per piece the document had before each piece."""
-        extra = rows_of - 1
-        before = np.cumsum(extra) - extra
-        at_start = np.where(is_first, before, -self._extra_rows)
-        shift = before - np.maximum.accumulate(at_start) if len(before) else before
-        if len(before):
-            self._extra_rows = int(shift[-1] + extra[-1])
-        return shift
+    def _rising_parts(self, parts: npt.NDArray[Any], starts: npt.NDArray[np.bool_]) -> _Ints:
+        """Parts of the pieces, raised where needed so that they rise from row to row.
+
+        Within a document, row i gets the largest of `parts[j] + (i - j)` over its rows j up to i.
+        """
+        if not len(parts):
+            return np.zeros(0, np.int64)
+        place = np.arange(len(parts))
+        lead = parts.astype(np.int64) - place
+        if not starts[0]:
+            lead[0] = max(lead[0], self._last_part + 1)
+        # A running maximum for each document: those before it are too low to matter.
+        apart = np.cumsum(starts) * (int(lead.max()) - int(lead.min()) + 1)
+        rising = np.maximum.accumulate(lead + apart) - apart + place
+        self._last_part = int(rising[-1])
+        return rising
 
     def _lists(self, values: npt.NDArray[Any], lengths: _Ints) -> pa.ListArray:
         offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

@@ -7,32 +7,86 @@ import threading
 from pathlib import Path
 
 from bpe.errors import ModelFileError
+from bpe.formats.model_directory import CONFIG_NAME, is_model_directory
 from bpe.tokenizer import Tokenizer
-from pipelines.output_files import is_local, join, list_files, read_bytes, write_atomically
+from pipelines.output_files import (
+    delete_files,
+    exists,
+    is_local,
+    join,
+    list_files,
+    read_bytes,
+    remove_temporary_files,
+    write_atomically,
+)
 
-__all__ = ["TOKENIZER_FOLDER", "cached_tokenizer", "load_copy", "save_copy"]
+__all__ = [
+    "MODEL_FILES",
+    "TOKENIZER_FOLDER",
+    "cached_tokenizer",
+    "clear_model",
+    "copy_files",
+    "is_finished_model",
+    "load_copy",
+    "save_copy",
+]
 
 TOKENIZER_FOLDER = "tokenizer"
-# Written last: a folder without it is not a model directory yet.
-_LAST_FILE = "config.json"
+MODEL_FILES = ("vocab.json", "merges.txt", "tokenizer.json", "golden.jsonl", CONFIG_NAME)
 
 _cache: dict[str, Tokenizer] = {}
 _cache_lock = threading.Lock()
 
 
-def save_copy(tokenizer: Tokenizer, directory: str) -> None:
-    """Write the tokenizer's model directory to `directory`, on any file system.
+def copy_files(model: Path, directory: str) -> None:
+    """Copy a local model directory to `directory`, on any file system.
 
-    A file that is there already is replaced by an equal one; `config.json` comes last.
+    Files that are there already are replaced one by one; `config.json` comes last.
 
     Raises:
-        OutputError: it cannot be written.
+        OutputError: a file cannot be written.
+    """
+    # Without config.json the folder is no model directory while its files change.
+    files = sorted(model.iterdir(), key=lambda file: file.name == CONFIG_NAME)
+    delete_files(directory, [CONFIG_NAME])
+    for file in files:
+        if file.is_file():
+            write_atomically(directory, file.name, file.read_bytes())
+    remove_temporary_files(directory)
+
+
+def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
+    """Write the model directory of a job's tokenizer to `directory`, on any file system.
+
+    Args:
+        tokenizer: the tokenizer.
+        source: where it was loaded from; a model directory is copied with its own golden set.
+        directory: where to.
+
+    Raises:
+        OutputError: a file cannot be written.
     """
     with tempfile.TemporaryDirectory(prefix="beam-bpe-") as folder:
-        tokenizer.save(folder)
-        files = sorted(Path(folder).iterdir(), key=lambda file: file.name == _LAST_FILE)
-        for file in files:
-            write_atomically(directory, file.name, file.read_bytes())
+        model = Path(folder) / "model"
+        if is_model_directory(source):
+            model.mkdir()
+            for name in MODEL_FILES:
+                if (Path(source) / name).is_file():
+                    (model / name).write_bytes((Path(source) / name).read_bytes())
+        else:
+            Tokenizer(tokenizer.model).save(model)
+        copy_files(model, directory)
+
+
+def is_finished_model(directory: str) -> bool:
+    """Whether a folder holds a complete model directory."""
+    return exists(join(directory, CONFIG_NAME))
+
+
+def clear_model(directory: str) -> None:
+    """Remove the files of a model directory, `config.json` first; others stay."""
+    delete_files(directory, [CONFIG_NAME])
+    delete_files(directory, list(MODEL_FILES))
 
 
 def load_copy(directory: str) -> Tokenizer:

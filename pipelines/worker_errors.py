@@ -71,6 +71,10 @@ def _rebuild(name: str, packed: str) -> BpeError:
     return errors.OutputError(message) if name.endswith("OSError") else BpeError(message)
 
 
+# Beam says this whenever it is imported without its Google Cloud extra.
+_IDLE_WARNING = "apitools not found"
+
+
 class _ReportedErrorFilter(logging.Filter):
     """Drops records that repeat an error which the driver is going to print by itself."""
 
@@ -78,7 +82,7 @@ class _ReportedErrorFilter(logging.Filter):
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += str(record.exc_info[1])
-        return _MARKER.search(text) is None
+        return _MARKER.search(text) is None and not text.startswith(_IDLE_WARNING)
 
 
 def hide_reported_errors(handler: logging.Handler) -> None:

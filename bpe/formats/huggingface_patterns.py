@@ -30,7 +30,8 @@ _PUBLISHED: Mapping[str, str] = {
 
 _POSSESSIVE_INTERVAL = re.compile(r"\{\d*,?\d*\}\+")
 _SAFE_END = r"\s++$"
-_ESCAPES_READ_ALIKE = frozenset("pPsSdDwWbBnrtfvxu0123456789")
+# Not \w and \b: superscript digits and joiners are word characters for one of the two alone.
+_ESCAPES_READ_ALIKE = frozenset("pPsSdDnrtfvxu")
 
 _DIFFERENCES = {
     "^": "^: Oniguruma matches it at every line, the `regex` module at the start alone",
@@ -63,9 +64,10 @@ def to_huggingface_pattern(scheme: Scheme) -> str:
 
 
 def find_difference(pattern: str) -> str | None:
-    """Find a part of a pattern that Oniguruma and `regex` read differently; None if there is none.
+    r"""Find a part of a pattern that Oniguruma and `regex` read differently; None if there is none.
 
-    Looks for constructs, not for the version of Unicode classes, which is the library's own.
+    Looks for constructs. The version of Unicode behind \p{...} is each library's own: characters
+    that were assigned lately may differ.
     """
     position, class_depth = 0, 0
     while position < len(pattern):

@@ -1,0 +1,224 @@
+"""Training: counts of pre-tokens, or raw documents, to a tokenizer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from bpe.backend import MAX_COUNT, MergeList, MergeRules, ProgressCallback, get_backend
+from bpe.counting import check_count_metadata, read_count_metadata, to_bytes
+from bpe.errors import CountTableError, SettingsError
+from bpe.id_arrays import binary_array
+from bpe.schemes import get_scheme
+from bpe.special_tokens import SpecialTokens
+from bpe.tokenizer import Tokenizer
+
+__all__ = ["train", "train_raw"]
+
+_LOG = logging.getLogger(__name__)
+_BASE_TOKENS = 256
+
+_STOPPED_EARLY = {
+    "min_frequency": "the best pair left is rarer than min_frequency={min_frequency}",
+    "exhausted": "no pair is left to merge",
+}
+
+
+def train(
+    counts: Mapping[bytes, int] | pa.Table,
+    vocab_size: int,
+    *,
+    pretokenizer: str,
+    tie_order: str = "hf",
+    min_frequency: int = 2,
+    special_tokens: Sequence[str] = (),
+    max_token_bytes: int | None = None,
+    progress: ProgressCallback | None = None,
+    training_record: Mapping[str, Any] | None = None,
+) -> Tokenizer:
+    """Learn a tokenizer from counted pre-tokens; no merge crosses a pre-token's border.
+
+    counts: pre-token to count, or a table of `count_pretokens`. The tie order `first` takes the
+        order of a mapping for the order of first occurrence, and needs the column `first` of a
+        table.
+    vocab_size: 256 + merges + special tokens. Training stops earlier when the best count is
+        below min_frequency or no pair is left; the tokenizer's training record says which.
+    pretokenizer: scheme that made the pre-tokens; a table made by another one is refused.
+    tie_order, min_frequency, max_token_bytes: see `bpe.backend.MergeRules`.
+    special_tokens: get the last ids, in this order; no merge spells one.
+    training_record: more to keep in the tokenizer's training record; JSON values.
+
+    Raises `SettingsError` for values that cannot be honoured, `CountTableError` for counts that
+    are not positive, not integers, or of another scheme.
+
+    >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
+    [(b'a', b'a'), (b'b', b'c')]
+    """
+    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
+    scheme = get_scheme(pretokenizer)
+    if isinstance(counts, pa.Table):
+        _check_scheme(counts, scheme.name, scheme.unicode_version)
+        words, weights, firsts = _table_columns(counts)
+    else:
+        words, weights, firsts = _mapping_columns(counts)
+    learned = get_backend().train_words(words, weights, firsts, rules, progress)
+    return _make_tokenizer(
+        learned,
+        vocab_size=vocab_size,
+        rules=rules,
+        pretokenizer=pretokenizer,
+        special_tokens=special_tokens,
+        training_record=training_record,
+    )
+
+
+def train_raw(
+    documents: Iterable[bytes | str] | pa.Array | pa.ChunkedArray,
+    vocab_size: int,
+    *,
+    tie_order: str = "hf",
+    min_frequency: int = 2,
+    special_tokens: Sequence[str] = (),
+    max_token_bytes: int | None = None,
+    progress: ProgressCallback | None = None,
+    training_record: Mapping[str, Any] | None = None,
+) -> Tokenizer:
+    """Learn a tokenizer of the scheme `none` from raw documents: merges cross all but their ends.
+
+    documents: any number; strings and binaries of any kind if an Arrow array. The other arguments
+    and errors are those of `train`.
+
+    >>> train_raw([b"ba az"], 259, min_frequency=1).merges
+    [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
+    """
+    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
+    if isinstance(documents, (bytes, str)):
+        raise SettingsError("documents is one text: pass a list of documents, [text]")
+    if isinstance(documents, (pa.Array, pa.ChunkedArray)):
+        texts = binary_array(documents)
+    else:
+        texts = pa.array([to_bytes(document) for document in documents], pa.large_binary())
+    learned = get_backend().train_raw(texts, rules, progress)
+    return _make_tokenizer(
+        learned,
+        vocab_size=vocab_size,
+        rules=rules,
+        pretokenizer="none",
+        special_tokens=special_tokens,
+        training_record=training_record,
+    )
+
+
+def _make_rules(
+    vocab_size: int,
+    tie_order: str,
+    min_frequency: int,
+    special_tokens: Sequence[str],
+    max_token_bytes: int | None,
+) -> MergeRules:
+    if isinstance(special_tokens, str):
+        raise SettingsError(
+            f"special_tokens is the str {special_tokens!r}: pass a list, [{special_tokens!r}]"
+        )
+    for token in special_tokens:
+        if not token or special_tokens.count(token) > 1:
+            fault = "twice" if token else "empty"
+            raise SettingsError(f"special token {token!r} is {fault}: give each its own text")
+    lowest = _BASE_TOKENS + len(special_tokens)
+    if vocab_size < lowest:
+        raise SettingsError(
+            f"vocab_size is {vocab_size}: it must be at least {lowest}, "
+            f"{_BASE_TOKENS} bytes and {len(special_tokens)} special tokens"
+        )
+    specials = SpecialTokens({token: index for index, token in enumerate(special_tokens)})
+    return MergeRules(
+        vocab_size - lowest, tie_order, min_frequency, max_token_bytes, specials.forbidden_bytes
+    )
+
+
+def _check_scheme(table: pa.Table, scheme: str, unicode_version: str) -> None:
+    # A table without our metadata was made with anything; whoever hands it over vouches for it.
+    if b"beam_bpe.schema" not in (table.schema.metadata or {}):
+        return
+    found = read_count_metadata(table)
+    expected = {**found.__dict__, "scheme": scheme, "unicode_version": unicode_version}
+    check_count_metadata(found, type(found)(**expected))
+
+
+def _table_columns(
+    table: pa.Table,
+) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array | None]:
+    kinds = {"word": pa.large_binary(), "count": pa.int64(), "first": pa.int64()}
+    columns: list[pa.Array | None] = []
+    for name, kind in kinds.items():
+        if name not in table.column_names:
+            if name != "first":
+                raise CountTableError(
+                    f"the count table has no column {name!r}, only {table.column_names}: "
+                    "it needs word (binary) and count (int64)"
+                )
+            columns.append(None)
+            continue
+        column = table[name]
+        if column.null_count:
+            raise CountTableError(f"column {name!r} of the count table holds nulls: drop them")
+        try:
+            columns.append(
+                pa.concat_arrays(
+                    [each.cast(kind) for each in column.chunks] or [pa.array([], kind)]
+                )
+            )
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise CountTableError(
+                f"column {name!r} of the count table is {column.type}, not {kind}: {error}"
+            ) from error
+    return columns[0], columns[1], columns[2]
+
+
+def _mapping_columns(
+    counts: Mapping[bytes, int],
+) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array]:
+    for word, count in counts.items():
+        if not isinstance(word, bytes):
+            raise CountTableError(f"word {word!r} is a {type(word).__name__}: words are bytes")
+        if isinstance(count, bool) or not isinstance(count, int) or not 0 < count <= MAX_COUNT:
+            raise CountTableError(
+                f"word {word!r} has count {count!r}: counts are integers from 1 to {MAX_COUNT}"
+            )
+    return (
+        pa.array(list(counts), pa.large_binary()),
+        pa.array(list(counts.values()), pa.int64()),
+        pa.array(range(len(counts)), pa.int64()),
+    )
+
+
+def _make_tokenizer(
+    learned: MergeList,
+    *,
+    vocab_size: int,
+    rules: MergeRules,
+    pretokenizer: str,
+    special_tokens: Sequence[str],
+    training_record: Mapping[str, Any] | None,
+) -> Tokenizer:
+    made = _BASE_TOKENS + len(learned.merges) + len(special_tokens)
+    if made < vocab_size:
+        reason = _STOPPED_EARLY[learned.stop_reason].format(min_frequency=rules.min_frequency)
+        _LOG.warning("stopped at %d of %d tokens: %s", made, vocab_size, reason)
+    record = {
+        "vocab_size": vocab_size,
+        "min_frequency": rules.min_frequency,
+        "max_token_bytes": rules.max_token_bytes,
+        "stop_reason": learned.stop_reason,
+        "last_merge_count": learned.counts[-1] if learned.counts else None,
+    }
+    return Tokenizer.from_merges(
+        learned.merges,
+        pretokenizer=pretokenizer,
+        tie_order=rules.tie_order,
+        special_tokens=special_tokens,
+        training={**record, **(training_record or {})},
+    )

@@ -1,0 +1,126 @@
+"""`beam-bpe encode`: a corpus into Arrow shards of token ids.
+
+Plan, compare with what the output holds, encode the units that are missing, write the manifest.
+"""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from bpe.backend import get_backend
+from bpe.errors import BpeError, SettingsError
+from bpe.tokenizer import Tokenizer, load_tokenizer
+from pipelines.commands import job
+from pipelines.encode_documents import EncodeDocuments, EncodeSettings
+from pipelines.inputs import ReadOptions
+from pipelines.manifest import (
+    Found,
+    begin_run,
+    find_finished_units,
+    read_manifest,
+    remove_stale_files,
+    write_manifest,
+)
+from pipelines.output_files import join, prepare_output
+from pipelines.plan import Plan, make_plan
+from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
+from pipelines.runner_setup import end_process, run_pipeline
+from pipelines.tokenizer_files import TOKENIZER_FOLDER, save_copy
+from schemas.sidecars import Manifest
+
+__all__ = ["run"]
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.arguments` for the options."""
+    watch = Stopwatch()
+    options = job.beam_options(arguments)
+    read = job.read_options(arguments)
+    tokenizer = load_tokenizer(arguments.tokenizer, pretokenizer=arguments.pretokenizer)
+    settings = _settings(arguments, tokenizer, read)
+    inputs = job.list_and_report(arguments, read)
+    plan = make_plan(inputs, read)
+    output = arguments.output
+    prepare_output(output)
+    found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
+    for sentence in found.notes:
+        job.note(f"note: {sentence}")
+    if found.finished:
+        job.note(f"{output} is finished, with equal settings and input: nothing to do")
+        _print_summary(output, read_manifest(output), None)
+        return 0
+    save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
+    kept = _keep_finished(output, settings, plan, found)
+    missing = [unit for unit in plan.units if unit.index not in kept]
+    with show_progress("encoding", sum(unit.stored_bytes for unit in missing)) as folder:
+        if missing:
+            run_pipeline(
+                options,
+                lambda pipeline: (
+                    pipeline
+                    | job.create_units(missing)
+                    | EncodeDocuments(output, settings, progress_folder=folder)
+                ),
+                lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(arguments)}"),
+            )
+    manifest = write_manifest(
+        output,
+        settings,
+        plan,
+        code_version=job.code_version(),
+        backend=get_backend().name,
+    )
+    _print_summary(output, manifest, watch.seconds)
+    return 0
+
+
+def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> EncodeSettings:
+    return EncodeSettings(
+        tokenizer_digest=tokenizer.digest,
+        read=read,
+        bos=_token_id(tokenizer, "--prepend-bos", arguments.prepend_bos),
+        eos=_token_id(tokenizer, "--append-eos", arguments.append_eos),
+        special_text=arguments.special_text,
+        shard_bytes=arguments.shard_bytes,
+        max_row_tokens=arguments.max_row_tokens,
+    )
+
+
+def _token_id(tokenizer: Tokenizer, option: str, value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        return tokenizer.token_id(value)
+    except BpeError as error:
+        raise SettingsError(f"{option} {value}: {error}") from error
+
+
+def _keep_finished(output: str, settings: EncodeSettings, plan: Plan, found: Found) -> set[int]:
+    kept = find_finished_units(output, settings, plan) if found.resumed else set()
+    removed = remove_stale_files(output, kept)
+    if found.resumed:
+        left = f"; removed {removed} file(s) of unfinished units" if removed else ""
+        job.note(f"resuming: kept {len(kept)} of {len(plan.units)} units{left}")
+    return kept
+
+
+def _print_summary(output: str, manifest: Manifest, seconds: float | None) -> None:
+    totals = manifest.totals
+    tokens, size = totals["tokens"], totals["bytes"]
+    lines = [
+        f"documents        {format_count(totals['documents'])}",
+        f"bytes of text    {format_count(size)} ({format_bytes(size)})",
+        f"tokens           {format_count(tokens)}",
+        f"bytes per token  {size / tokens:.3f}" if tokens else "bytes per token  -",
+        f"shards           {totals['shards']} ({format_bytes(totals['file_bytes'])})",
+    ]
+    if totals["rejects"]:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
+        lines.append(f"rejected         {reasons} (see {join(output, 'rejects')})")
+    if totals["dropped"]:
+        lines.append(f"dropped as empty {format_count(totals['dropped'])}")
+    if seconds is not None:
+        lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
+    lines.append(f"output           {output}")
+    sys.stdout.write("\n".join(lines) + "\n")

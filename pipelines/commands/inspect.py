@@ -1,0 +1,59 @@
+"""`beam-bpe inspect`: what a tokenizer holds, and how it cuts a text."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from bpe.tokenizer import Tokenizer, load_tokenizer
+
+__all__ = ["run"]
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.arguments` for the options."""
+    tokenizer = load_tokenizer(arguments.tokenizer, pretokenizer=arguments.pretokenizer)
+    if arguments.text is not None:
+        _print_pieces(tokenizer, arguments.text)
+    else:
+        _print_overview(tokenizer, arguments.count)
+    return 0
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _show(data: bytes) -> str:
+    """Bytes as text where they are text, else as escapes."""
+    try:
+        return repr(data.decode())
+    except UnicodeDecodeError:
+        return repr(data)
+
+
+def _print_pieces(tokenizer: Tokenizer, text: str) -> None:
+    ids = tokenizer.encode(text.encode("utf-8", "surrogateescape"))
+    _print(f"{len(ids)} tokens: {' '.join(map(str, ids.tolist()))}")
+    for token_id in ids.tolist():
+        _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id))}")
+
+
+def _print_overview(tokenizer: Tokenizer, count: int) -> None:
+    specials = ", ".join(f"{text!r} = {each}" for text, each in tokenizer.special_tokens.items())
+    _print(f"pre-tokenizer    {tokenizer.scheme.name}")
+    _print(f"tie order        {tokenizer.tie_order or 'not known (imported)'}")
+    _print(f"vocabulary       {tokenizer.vocab_size:,} entries, largest id {tokenizer.max_id:,}")
+    _print(f"special tokens   {specials or 'none'}")
+    _print(f"digest           {tokenizer.digest}")
+    if tokenizer.lossy:
+        _print(f"normalizer       {tokenizer.normalizer}: decoding gives the normal form")
+    model = tokenizer.model
+    _print(f"first {count} merges")
+    for left, right, new in model.merges[:count]:
+        parts = f"{_show(model.tokens[left])} + {_show(model.tokens[right])}"
+        _print(f"{new:>8}  {parts} = {_show(model.tokens[new])}")
+    _print(f"longest {count} tokens")
+    longest = sorted(model.tokens.items(), key=lambda item: (-len(item[1]), item[0]))
+    for token_id, data in longest[:count]:
+        _print(f"{token_id:>8}  {len(data)} bytes  {_show(data)}")

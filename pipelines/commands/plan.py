@@ -1,0 +1,77 @@
+"""`beam-bpe plan`: what a job would read, without running it."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from bpe.cut_points import CutFinder
+from bpe.schemes import get_scheme
+from pipelines.commands import job
+from pipelines.inputs import ReadOptions
+from pipelines.plan import Plan, make_plan
+from pipelines.progress import format_bytes, format_count
+from pipelines.read_documents import read_unit
+from pipelines.rejects import Rejects
+
+__all__ = ["run"]
+
+_SHOWN_FILES = 10
+_SHOWN_BYTES = 80
+# A worker holds a batch of text, its ids and what the reader looked ahead.
+_WORKER_BYTES = 128 << 20
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.arguments` for the options."""
+    read = job.read_options(arguments)
+    inputs = job.list_and_report(arguments, read)
+    plan = make_plan(inputs, read)
+    _print_files(plan)
+    ranges = sum(len(unit.ranges) for unit in plan.units)
+    sizes = [unit.stored_bytes for unit in plan.units]
+    _print(
+        f"{format_count(len(plan.units))} units of {format_bytes(min(sizes))} to "
+        f"{format_bytes(max(sizes))}, from {format_count(ranges)} stretches of files; a unit is one "
+        "or more shards"
+    )
+    largest = max(read.max_row_bytes if _has_rows(plan) else 0, 2 * read.range_bytes)
+    _print(
+        f"memory per worker thread: about {format_bytes(_WORKER_BYTES)}, and up to "
+        f"{format_bytes(largest)} more while the longest row allowed is read"
+    )
+    _print_sample(plan, read, arguments.sample_rows)
+    return 0
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _has_rows(plan: Plan) -> bool:
+    return any(file.format != "text" for file in plan.files)
+
+
+def _print_files(plan: Plan) -> None:
+    _print(f"{format_count(len(plan.files))} files, {format_bytes(plan.total_bytes)}")
+    for file in plan.files[:_SHOWN_FILES]:
+        packed = "" if file.compression == "none" else f", {file.compression}"
+        _print(f"  {file.source}  {format_bytes(file.size)}  {file.format}{packed}")
+    if len(plan.files) > _SHOWN_FILES:
+        _print(f"  … and {format_count(len(plan.files) - _SHOWN_FILES)} more")
+
+
+def _print_sample(plan: Plan, read: ReadOptions, count: int) -> None:
+    """Documents of the first batch, and what would be set aside there."""
+    unit = plan.units[0]
+    rejects = Rejects(unit, read)
+    batch = next(read_unit(unit, read, CutFinder(get_scheme("gpt2")), rejects), None)
+    if batch is None:
+        _print("the first unit holds no documents")
+        return
+    _print(f"first documents of unit {unit.index}:")
+    for row in batch.slice(0, count).to_pylist():
+        text = row["text"][:_SHOWN_BYTES].decode("utf-8", "replace")
+        _print(f"  {row['document_id']}  {format_bytes(len(row['text']))}  {text!r}")
+    for reason, number in rejects.counts.items():
+        _print(f"  set aside so far: {reason} {number}")

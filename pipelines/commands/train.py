@@ -1,0 +1,305 @@
+"""`beam-bpe train`: a corpus into a tokenizer.
+
+Count on the workers (or take the counts that are there), train on the driver, write the model
+directory. Each step leaves something that the same command, started again, goes on from.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from bpe.backend import get_backend
+from bpe.counting import CountMetadata, check_count_metadata, read_count_metadata
+from bpe.errors import CountTableError, OutputError, SettingsError
+from bpe.schemes import get_scheme
+from bpe.tokenizer import Tokenizer
+from pipelines.commands import job
+from pipelines.count_artifact import (
+    CountArtifact,
+    clear_counts,
+    finish_counts,
+    load_counts,
+    read_count_manifest,
+    refuse_other_counts,
+)
+from pipelines.count_words import CountWords, WriteCountTable
+from pipelines.inputs import ReadOptions
+from pipelines.output_files import join, prepare_output, remove_temporary_files
+from pipelines.plan import Plan, make_plan
+from pipelines.progress import (
+    Stopwatch,
+    format_bytes,
+    format_count,
+    show_merges,
+    show_progress,
+)
+from pipelines.raw_documents import train_raw_sizes
+from pipelines.runner_setup import end_process, run_pipeline
+from pipelines.settings import describe_differences, digest_of
+from pipelines.tokenizer_files import clear_model, is_finished_model, load_copy
+from pipelines.train_bpe import (
+    TrainSettings,
+    model_directories,
+    save_models,
+    train_sizes,
+    words_memory,
+)
+
+__all__ = ["run"]
+
+COUNTS_FOLDER = "counts"
+# A bucket is added on one worker; so much input makes tables of a few dozen megabytes.
+_INPUT_PER_BUCKET = 256 << 20
+_FEWEST_BUCKETS, _MOST_BUCKETS = 8, 256
+
+
+_STOP_REASONS = {
+    "min_frequency": "no pair left occurs {} times (--min-frequency)",
+    "exhausted": "no pair is left to merge",
+}
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What the steps of one command share."""
+
+    arguments: Namespace
+    options: PipelineOptions
+    read: ReadOptions
+    settings: TrainSettings
+    plan: Plan | None
+
+    @property
+    def output(self) -> str:
+        return str(self.arguments.output)
+
+    @property
+    def memory(self) -> int:
+        """Bytes that training may take on this machine."""
+        if self.arguments.driver_memory is not None:
+            return int(self.arguments.driver_memory)
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.arguments` for the options."""
+    watch = Stopwatch()
+    this = _prepare(arguments)
+    # Taken before work: a table that does not fit is refused at once.
+    given = _load_given_counts(this) if arguments.from_counts else None
+    record: dict[str, Any] = {
+        "settings": this.settings.to_dict(),
+        "inputs": _describe_inputs(this, given),
+    }
+    prepare_output(this.output)
+    if arguments.overwrite:
+        _clear_output(this)
+    elif _is_finished(this, record):
+        job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
+        return 0
+    if this.settings.pretokenizer == "none":
+        models, totals = _train_raw(this, record)
+    else:
+        artifact = given or _count(this)
+        record |= {"counts_digest": artifact.digest, "totals": artifact.manifest["totals"]}
+        models, totals = _train(this, artifact, record), artifact.manifest["totals"]
+    save_models(this.output, models, arguments.golden)
+    remove_temporary_files(this.output)
+    _print_summary(this, models, totals, watch.seconds)
+    return 0
+
+
+def _prepare(arguments: Namespace) -> _Job:
+    """Check everything that can be checked without reading the corpus."""
+    options = job.beam_options(arguments)
+    settings = TrainSettings(
+        vocab_sizes=tuple(arguments.vocab_size),
+        pretokenizer=arguments.pretokenizer,
+        tie_order=arguments.tie_order,
+        min_frequency=arguments.min_frequency,
+        max_token_bytes=arguments.max_token_bytes,
+        special_tokens=tuple(arguments.special_token),
+        special_text=arguments.special_text,
+    )
+    read = job.read_options(arguments)
+    if bool(arguments.from_counts) == bool(arguments.input):
+        raise SettingsError("give either --input or --from-counts")
+    if arguments.from_counts:
+        if settings.pretokenizer == "none":
+            raise SettingsError(
+                "--pretokenizer none trains on text, not on counts of words; give --input instead "
+                "of --from-counts"
+            )
+        return _Job(arguments, options, read, settings, None)
+    plan = make_plan(job.list_and_report(arguments, read), read)
+    return _Job(arguments, options, read, settings, plan)
+
+
+def _load_given_counts(this: _Job) -> CountArtifact:
+    """The table of --from-counts, checked to be one of this training's kind."""
+    artifact = load_counts(this.arguments.from_counts)
+    counting = this.settings.counting
+    scheme = get_scheme(counting.pretokenizer)
+    expected = CountMetadata(
+        scheme.name,
+        scheme.unicode_version,
+        special_text=counting.special_text,
+        special_tokens=counting.special_tokens,
+    )
+    try:
+        check_count_metadata(read_count_metadata(artifact.table), expected)
+    except CountTableError as error:
+        raise CountTableError(f"--from-counts {this.arguments.from_counts}: {error}") from error
+    if counting.first_positions and "first" not in artifact.table.column_names:
+        raise CountTableError(
+            f"--from-counts {this.arguments.from_counts}: the table does not say where words first "
+            "occur, which --tie-order first needs; count with --tie-order first"
+        )
+    return artifact
+
+
+def _describe_inputs(this: _Job, given: CountArtifact | None) -> dict[str, Any]:
+    """The input as the training record tells it."""
+    if given is not None or this.plan is None:
+        return {"counts": given.digest if given else None}
+    return {
+        "files": len(this.plan.files),
+        "bytes": this.plan.total_bytes,
+        "first": this.plan.files[0].path,
+        "digest": digest_of(_input_list(this.plan)),
+        "reading": _reading_settings(this.read),
+    }
+
+
+def _input_list(plan: Plan) -> list[dict[str, Any]]:
+    return [{"path": file.path, "identity": file.identity} for file in plan.files]
+
+
+def _reading_settings(read: ReadOptions) -> dict[str, Any]:
+    """Reading options that can change the counts; where files are cut cannot."""
+    settings = dict(read.to_settings())
+    del settings["range_bytes"]
+    return settings
+
+
+def _clear_output(this: _Job) -> None:
+    clear_counts(join(this.output, COUNTS_FOLDER))
+    directories = model_directories(this.output, this.settings.vocab_sizes).values()
+    for directory in {this.output, *directories}:
+        clear_model(directory)
+
+
+def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
+    """Whether all models are there already.
+
+    Raises:
+        OutputError: a model of other settings or other input is there; names what differs.
+    """
+    wanted = _flatten(record)
+    directories = model_directories(this.output, this.settings.vocab_sizes).values()
+    finished = [path for path in directories if is_finished_model(path)]
+    for path in {*finished, *([this.output] if is_finished_model(this.output) else [])}:
+        earlier = load_copy(path).training
+        differences = describe_differences(_flatten(earlier), wanted)
+        if differences:
+            raise OutputError(
+                f"--output {path}: holds a tokenizer trained with other settings "
+                f"({'; '.join(differences)}); give the same settings, another folder, or "
+                "--overwrite to train again"
+            )
+    return len(finished) == len(this.settings.vocab_sizes)
+
+
+def _flatten(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings and input of a training record, one level deep, for comparison."""
+    inputs = dict(record.get("inputs", {}))
+    reading = inputs.pop("reading", {})
+    return {**record.get("settings", {}), "inputs": inputs, **reading}
+
+
+def _count(this: _Job) -> CountArtifact:
+    """The count table: the one that is there, or made now."""
+    if this.plan is None:
+        raise SettingsError("give either --input or --from-counts")
+    plan = this.plan
+    folder = join(this.output, COUNTS_FOLDER)
+    counting = this.settings.counting
+    settings = {**counting.to_dict(), **_reading_settings(this.read)}
+    manifest = read_count_manifest(folder)
+    if manifest is not None:
+        refuse_other_counts(folder, manifest, settings, _input_list(plan))
+        job.note(f"kept the counts in {folder}")
+        return load_counts(folder)
+    clear_counts(folder)
+    buckets = min(_MOST_BUCKETS, max(_FEWEST_BUCKETS, plan.total_bytes // _INPUT_PER_BUCKET))
+    with show_progress("counting", plan.total_bytes) as progress:
+        run_pipeline(
+            this.options,
+            lambda pipeline: (
+                pipeline
+                | job.create_units(list(plan.units))
+                | CountWords(
+                    counting, this.read, buckets=buckets, output=folder, progress_folder=progress
+                )
+                | WriteCountTable(folder)
+            ),
+            lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(this.arguments)}"),
+        )
+    finish_counts(folder, len(plan.units), settings, _input_list(plan))
+    return load_counts(folder)
+
+
+def _train(this: _Job, artifact: CountArtifact, record: Mapping[str, Any]) -> dict[int, Tokenizer]:
+    needed = words_memory(artifact.table, get_backend().name)
+    if needed > this.memory:
+        raise SettingsError(
+            f"training on {format_count(artifact.table.num_rows)} distinct words takes about "
+            f"{format_bytes(needed)} of memory, and --driver-memory allows "
+            f"{format_bytes(this.memory)}; allow more, or count a part of the corpus"
+        )
+    with show_merges(this.settings.vocab_sizes[-1]) as progress:
+        return train_sizes(artifact.table, this.settings, record=record, progress=progress)
+
+
+def _train_raw(
+    this: _Job, record: dict[str, Any]
+) -> tuple[dict[int, Tokenizer], Mapping[str, Any]]:
+    if this.plan is None:
+        raise SettingsError("--pretokenizer none needs --input")
+    with show_merges(this.settings.vocab_sizes[-1]) as progress:
+        return train_raw_sizes(
+            this.plan, this.read, this.settings, record, memory=this.memory, progress=progress
+        )
+
+
+def _print_summary(
+    this: _Job, models: Mapping[int, Tokenizer], totals: Mapping[str, Any], seconds: float
+) -> None:
+    size = totals.get("bytes", 0)
+    lines = []
+    if "documents" in totals:
+        lines.append(f"documents        {format_count(totals['documents'])}")
+        lines.append(f"bytes of text    {format_count(size)} ({format_bytes(size)})")
+    if "words" in totals:
+        lines.append(f"pre-tokens       {format_count(totals['occurrences'])}")
+        lines.append(f"distinct         {format_count(totals['words'])}")
+    if totals.get("rejects"):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
+        lines.append(f"rejected         {reasons}")
+    directories = model_directories(this.output, models)
+    for wanted, model in models.items():
+        lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")
+        if model.vocab_size < wanted:
+            why = _STOP_REASONS.get(str(model.training.get("stop_reason")), "").format(
+                this.settings.min_frequency
+            )
+            lines.append(f"stopped early    {format_count(wanted)} were asked for, but {why}")
+    lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -1,0 +1,214 @@
+"""Record batches of document pieces (`schemas.documents`): built, joined and looked over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipelines.cut_pieces import Piece
+from pipelines.inputs import InputFile
+from schemas.documents import DOCUMENT_PIECES
+
+__all__ = ["batch_of_piece", "batch_of_rows", "count_anomalies", "is_utf8", "join_small", "slices"]
+
+_Positions = npt.NDArray[np.int64]
+
+# Unicode's White_Space; Python's own `isspace` also takes four control characters.
+_WHITE_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+# First and last bytes that white space can have in UTF-8; most documents have others.
+_MAY_BEGIN_SPACE = np.zeros(256, np.bool_)
+_MAY_BEGIN_SPACE[[character.encode()[0] for character in _WHITE_SPACE]] = True
+_MAY_END_SPACE = np.zeros(256, np.bool_)
+_MAY_END_SPACE[[character.encode()[-1] for character in _WHITE_SPACE]] = True
+
+
+def slices(data: bytes, starts: _Positions, ends: _Positions) -> pa.LargeBinaryArray:
+    """Stretches of a buffer as an array, copied natively.
+
+    Args:
+        data: the buffer.
+        starts: int64, ascending.
+        ends: int64, none of them beyond the next start.
+    """
+    # Stretches and the gaps between them, in turn, are one array over the buffer as it is.
+    offsets = np.empty(2 * len(starts), np.int64)
+    offsets[0::2] = starts
+    offsets[1::2] = ends
+    if not len(offsets):
+        return pa.array([], pa.large_binary())
+    whole = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(),
+        len(offsets) - 1,
+        [None, pa.py_buffer(offsets), pa.py_buffer(data)],
+    )
+    return whole.take(pa.array(np.arange(0, len(offsets), 2)))
+
+
+def is_utf8(data: bytes | memoryview) -> bool:
+    """Whether some bytes are valid UTF-8, checked natively and without a copy."""
+    offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
+    array = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 1, [None, offsets, pa.py_buffer(data)]
+    )
+    return _all_utf8(array)
+
+
+def batch_of_rows(
+    file: InputFile,
+    text: pa.LargeBinaryArray,
+    starts: _Positions,
+    ids: Sequence[str] | None = None,
+) -> pa.RecordBatch:
+    """Whole documents of one file.
+
+    Args:
+        file: the file.
+        text: of each document.
+        starts: int64, where each starts in the uncompressed file, bytes.
+        ids: of each document; None for `FILE_INDEX:BYTE_OFFSET`.
+    """
+    count = len(text)
+    positions = pa.array(starts, pa.int64())
+    if ids is None:
+        names = pc.binary_join_element_wise(str(file.index), positions.cast(pa.string()), ":")
+    else:
+        names = pa.array(ids, pa.string())
+    whole = pa.repeat(pa.scalar(value=True), count)
+    columns = [
+        text,
+        names,
+        pa.repeat(pa.scalar(file.source), count),
+        positions,
+        pa.repeat(pa.scalar(0, pa.int32()), count),
+        whole,
+        whole,
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_PIECES)
+
+
+def batch_of_piece(file: InputFile, document_start: int, piece: Piece) -> pa.RecordBatch:
+    """One piece of a long document.
+
+    Args:
+        file: the file.
+        document_start: where the document starts in the uncompressed file, bytes.
+        piece: the piece.
+    """
+    row = {
+        "text": piece.text,
+        "document_id": f"{file.index}:{document_start}",
+        "source": file.source,
+        "byte_start": piece.start,
+        "part": piece.part,
+        "is_first": piece.start == document_start,
+        "is_last": piece.is_last,
+    }
+    return pa.RecordBatch.from_pylist([row], schema=DOCUMENT_PIECES)
+
+
+def join_small(batches: Iterable[pa.RecordBatch], target: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in fewer batches: those below half of `target` bytes of text are joined."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if batch.num_rows == 0:
+            continue
+        bytes_of_text = _text_bytes(batch)
+        if bytes_of_text >= target // 2:
+            yield from _join(waiting)
+            waiting, size = [], 0
+            yield batch
+            continue
+        waiting.append(batch)
+        size += bytes_of_text
+        # Rows without text take memory too.
+        if size >= target or sum(each.num_rows for each in waiting) >= target // 64:
+            yield from _join(waiting)
+            waiting, size = [], 0
+    yield from _join(waiting)
+
+
+def _text_bytes(batch: pa.RecordBatch) -> int:
+    offsets = _offsets(batch["text"])
+    return int(offsets[-1] - offsets[0])
+
+
+def _join(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    if len(batches) < 2:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
+def count_anomalies(batch: pa.RecordBatch, counts: Counter[str]) -> None:
+    """Count what is unusual about some pieces of text, but read all the same.
+
+    Adds to `counts`, per anomaly, the number of pieces that have it: `empty`, `whitespace_only`
+    (whole documents), `invalid_utf8`, `nul`, `cr` (a carriage return without a line feed) and
+    `crlf`.
+    """
+    text = batch["text"]
+    lengths = np.diff(_offsets(text))
+    whole = np.logical_and(_booleans(batch["is_first"]), _booleans(batch["is_last"]))
+    found = {
+        "empty": int(np.count_nonzero(whole & (lengths == 0))),
+        "whitespace_only": _count_white_space(text, whole & (lengths > 0)),
+        "invalid_utf8": 0 if _all_utf8(text) else sum(map(_is_invalid, text)),
+    }
+    content = _content(text)
+    if np.any(content == 0):
+        found["nul"] = pc.sum(pc.match_substring(text, "\0")).as_py()
+    if np.any(content == ord("\r")):
+        pairs = pc.count_substring(text, "\r\n")
+        found["cr"] = pc.sum(pc.greater(pc.count_substring(text, "\r"), pairs)).as_py()
+        found["crlf"] = pc.sum(pc.greater(pairs, 0)).as_py()
+    counts.update({name: count for name, count in found.items() if count})
+
+
+def _offsets(text: pa.LargeBinaryArray) -> _Positions:
+    offsets = np.frombuffer(text.buffers()[1], np.int64)
+    return offsets[text.offset : text.offset + len(text) + 1]
+
+
+def _content(text: pa.LargeBinaryArray) -> npt.NDArray[np.uint8]:
+    data = text.buffers()[2]
+    if data is None or data.size == 0:
+        return np.empty(0, np.uint8)
+    offsets = _offsets(text)
+    return np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
+
+
+def _booleans(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
+    values: npt.NDArray[np.bool_] = array.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _all_utf8(text: pa.LargeBinaryArray) -> bool:
+    try:
+        text.cast(pa.large_string())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _is_invalid(value: pa.LargeBinaryScalar) -> bool:
+    return not is_utf8(value.as_py())
+
+
+def _count_white_space(text: pa.LargeBinaryArray, among: npt.NDArray[np.bool_]) -> int:
+    """Rows among those marked, none of them empty, that hold nothing but white space."""
+    rows = np.flatnonzero(among)
+    content, offsets = _content(text), _offsets(text)
+    first = content[offsets[rows] - offsets[0]]
+    last = content[offsets[rows + 1] - offsets[0] - 1]
+    likely = rows[_MAY_BEGIN_SPACE[first] & _MAY_END_SPACE[last]]
+    values = (text[int(row)].as_py() for row in likely)
+    return sum(not value.decode("utf-8", "replace").strip(_WHITE_SPACE) for value in values)

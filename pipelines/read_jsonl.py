@@ -1,0 +1,231 @@
+"""Reads JSON lines: an object a line, with the document's text in one of its fields."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from bpe.cut_points import CutFinder
+from pipelines.byte_streams import ByteStream
+from pipelines.inputs import InputFile
+from pipelines.piece_batches import batch_of_rows, is_utf8
+from pipelines.plan import FileRange
+from pipelines.read_options import ReadOptions
+from pipelines.read_rows import reject_long_row, row_number, rows_of_range
+from pipelines.read_text import BOM
+from pipelines.rejects import Rejects
+from pipelines.row_blocks import LongRow, RowBlock
+
+__all__ = ["read_jsonl"]
+
+_FIELDS_NAMED = 12
+
+
+def read_jsonl(
+    stream: ByteStream,
+    range_: FileRange,
+    options: ReadOptions,
+    finder: CutFinder,  # noqa: ARG001  all readers take the same
+    rejects: Rejects,
+) -> Iterator[pa.RecordBatch]:
+    """Documents of a JSON lines file. Blank lines are counted and passed over.
+
+    Args:
+        stream: the open file, at its start.
+        range_: lines that start in it are read.
+        options: the fields, and the longest line.
+        finder: not used; rows are never cut.
+        rejects: takes lines that are too long or cannot be used.
+    """
+    decoder = _RowDecoder(options)
+    for found in rows_of_range(stream, range_, b"\n", options.max_row_bytes):
+        if isinstance(found, LongRow):
+            reject_long_row(range_.file, found, options, rejects)
+        else:
+            yield _decode_block(found, range_.file, decoder, options, rejects)
+
+
+class _RowDecoder:
+    """Takes the text, and the id where one is asked for, out of a row; skips the rest natively."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        leaves: dict[str, Any] = {options.text_field: str}
+        if options.id_field is not None:
+            leaves.setdefault(options.id_field, str | int)
+        row_type, places = _struct_of(leaves)
+        self.decode = msgspec.json.Decoder(row_type).decode
+        self.text = attrgetter(places[options.text_field])
+        self.id: Callable[[Any], str | int] | None = None
+        if options.id_field is not None:
+            self.id = attrgetter(places[options.id_field])
+
+
+def _struct_of(leaves: dict[str, Any]) -> tuple[type[msgspec.Struct], dict[str, str]]:
+    """A type with these fields (dots step into nested objects), and the attribute of each."""
+    groups: dict[str, dict[str, Any]] = {}
+    for path, kind in leaves.items():
+        name, _, rest = path.partition(".")
+        groups.setdefault(name, {})[rest] = kind
+    fields: list[tuple[str, Any]] = []
+    names: dict[str, str] = {}
+    places: dict[str, str] = {}
+    for index, (name, inner) in enumerate(groups.items()):
+        attribute = f"field_{index}"
+        names[attribute] = name
+        if "" in inner:
+            fields.append((attribute, inner[""]))
+            places[name] = attribute
+        else:
+            nested, inner_places = _struct_of(inner)
+            fields.append((attribute, nested))
+            places |= {f"{name}.{k}": f"{attribute}.{v}" for k, v in inner_places.items()}
+    return msgspec.defstruct("Row", fields, rename=names), places
+
+
+def _decode_block(
+    block: RowBlock,
+    file: InputFile,
+    decoder: _RowDecoder,
+    options: ReadOptions,
+    rejects: Rejects,
+) -> pa.RecordBatch:
+    """The block's good rows; the others go to `rejects`."""
+    view = memoryview(block.data)
+    starts, ends = block.starts.tolist(), block.ends.tolist()
+    if block.base + starts[0] == 0 and block.data.startswith(BOM):
+        rejects.accepted["bom"] += 1
+        starts[0] += len(BOM)
+    # The decoder checks only the fields that it keeps.
+    all_valid = is_utf8(view[starts[0] : ends[-1]])
+    decode, text_of, id_of = decoder.decode, decoder.text, decoder.id
+    texts: list[str] = []
+    ids: list[str] = []
+    left_out: list[int] = []
+    for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        raw = view[start:end]
+        try:
+            row = decode(raw)
+            usable = all_valid or is_utf8(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            usable = False
+        if usable:
+            texts.append(text_of(row))
+            if id_of is not None:
+                ids.append(str(id_of(row)))
+        else:
+            left_out.append(index)
+            if bytes(raw).strip(b" \t\r"):
+                _reject_row(block, index, bytes(raw), file, options, rejects)
+            else:
+                rejects.accepted["blank_line"] += 1
+    positions = np.delete(block.base + block.starts, left_out)
+    text = pa.array(texts, pa.large_string()).view(pa.large_binary())
+    return batch_of_rows(file, text, positions, ids if id_of is not None else None)
+
+
+def _reject_row(
+    block: RowBlock,
+    index: int,
+    raw: bytes,
+    file: InputFile,
+    options: ReadOptions,
+    rejects: Rejects,
+) -> None:
+    is_cut = block.last_is_cut and index == len(block.starts) - 1
+    reason, message = _diagnose(raw, options, is_cut=is_cut)
+    position = block.base + int(block.starts[index])
+    number = None if block.number is None else block.number + index
+    rejects.bad_record(
+        file,
+        reason=reason,
+        message=message,
+        byte_offset=position,
+        row=row_number(file, number, position, options),
+        raw=raw,
+    )
+
+
+def _diagnose(raw: bytes, options: ReadOptions, *, is_cut: bool) -> tuple[str, str]:
+    """What is wrong with a row that the decoder refused: a short name and a sentence."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return "invalid_utf8", f"invalid UTF-8 at byte {error.start} of the row; mend the file"
+    try:
+        row = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        if is_cut:
+            return "row_cut", (
+                f"the file ends inside this row, which has no line feed and is no JSON ({error}); "
+                f"copy the file again"
+            )
+        return "bad_json", f"no valid JSON: {error}; mend or remove the row"
+    try:
+        json.dumps(row, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        return "lone_surrogate", (
+            f"a \\u escape is half of a surrogate pair ({error.object[error.start]!r}), which "
+            f"stands for no character; mend or remove the row"
+        )
+    if not isinstance(row, dict):
+        return "not_an_object", f"a JSON object is expected, not {_kind(row)}"
+    wrong = _field_error(row, options.text_field, "text", (str,))
+    if wrong is None and options.id_field is not None:
+        wrong = _field_error(row, options.id_field, "id", (str, int))
+    return wrong or ("bad_json", "no JSON that the decoder accepts; mend or remove the row")
+
+
+def _field_error(
+    row: dict[str, Any], path: str, use: str, kinds: tuple[type, ...]
+) -> tuple[str, str] | None:
+    """What is wrong with one field, if anything; `use` is what it is for: `text` or `id`."""
+    value: Any = row
+    walked: list[str] = []
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            place = ".".join(walked)
+            return f"missing_{use}", (
+                f"no field {path!r}: {place!r} is {_kind(value)} and no object; "
+                f"name the {use} field with --{use}-field"
+            )
+        if name not in value:
+            place = f" in {'.'.join(walked)!r}" if walked else ""
+            return f"missing_{use}", (
+                f"no field {name!r}{place}; there are: {_names(value)}; "
+                f"name the {use} field with --{use}-field"
+            )
+        value = value[name]
+        walked.append(name)
+    if value is None:
+        return f"null_{use}", f"field {path!r} is null"
+    if isinstance(value, bool) or not isinstance(value, kinds):
+        expected = "a string" if use == "text" else "a string or an integer"
+        return f"{use}_not_string", f"field {path!r} is {_kind(value)}, not {expected}"
+    return None
+
+
+def _names(row: dict[str, Any]) -> str:
+    names = [repr(name) for name in list(row)[:_FIELDS_NAMED]]
+    if len(row) > _FIELDS_NAMED:
+        names.append("…")
+    return ", ".join(names) or "none"
+
+
+def _kind(value: Any) -> str:
+    """A JSON value's type, in words."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    names = {str: "a string", int: "a number", float: "a number", list: "a list"}
+    return names.get(type(value), "an object")
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")

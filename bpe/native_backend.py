@@ -1,0 +1,146 @@
+"""The native core behind the interface of a backend; equal to the specification, and fast.
+
+Importing this module fails with `ImportError` where `bpe._native` was not built.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe import _native
+from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
+from bpe.cut_points import CutFinder
+from bpe.errors import CountTableError, SettingsError
+from bpe.schemes import Scheme
+
+__all__ = ["NativeBackend"]
+
+_SPLIT_BYTES = 4 << 20
+"""Documents longer than this are cut into pieces about as long, for threads to share."""
+
+
+class NativeBackend:
+    """Counting, training and encoding in C++, off Python's lock; see `bpe.backend.Backend`."""
+
+    name = "native"
+
+    def count_words(
+        self,
+        texts: pa.LargeBinaryArray,
+        scheme: Scheme,
+        *,
+        first_positions: bool = False,
+        threads: int = 1,
+    ) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array | None]:
+        """Distinct pre-tokens of documents (no nulls), ascending by bytes, and their counts.
+
+        With first_positions also the smallest byte position of each within the concatenation of
+        the documents. Memory: about 64 bytes for each distinct pre-token and thread.
+        """
+        counter = _native.WordCounter(scheme.name if _has_scan(scheme) else None, threads=threads)
+        if _has_scan(scheme):
+            counter.add_documents(_cut_at_certain_cuts(texts, scheme) if threads > 1 else texts)
+        elif not scheme.pattern:
+            counter.add_words(texts)
+        else:
+            for text in texts:
+                counter.add_words(pa.array(scheme.split(text.as_py()), pa.large_binary()))
+        words, counts, firsts = (pa.array(column) for column in counter.drain())
+        return words, counts, firsts if first_positions else None
+
+    def train_words(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from distinct words (pre-tokens) with counts; in any order.
+
+        first_positions is needed by the tie order `first` alone. Raises `CountTableError` for a
+        count below 1, a word twice, or a pair count above `MAX_COUNT`.
+        """
+        if rules.tie_order == "first" and first_positions is None:
+            raise SettingsError(
+                "tie order 'first' needs the first position of each word: "
+                "count with first_positions=True"
+            )
+        _refuse_repeats(words)
+        return MergeList(
+            *_native.train_words(words, counts, first_positions, **_rules(rules), progress=progress)
+        )
+
+    def train_raw(
+        self,
+        documents: pa.LargeBinaryArray,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from documents (no nulls); a merge crosses anything but their ends.
+
+        Memory: 5 to 8 bytes for each byte of text (10 to 16 beyond 65,534 tokens).
+        """
+        return MergeList(*_native.train_raw(documents, **_rules(rules), progress=progress))
+
+    def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
+        """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
+        raise NotImplementedError
+
+
+def _has_scan(scheme: Scheme) -> bool:
+    return scheme.is_named and bool(scheme.pattern)
+
+
+def _rules(rules: MergeRules) -> _native.RuleArguments:
+    return {
+        "max_merges": rules.max_merges,
+        "tie_order": rules.tie_order,
+        "min_frequency": rules.min_frequency,
+        "max_token_bytes": rules.max_token_bytes,
+        "forbidden": list(rules.forbidden),
+    }
+
+
+def _refuse_repeats(words: pa.LargeBinaryArray) -> None:
+    if pc.count_distinct(words).as_py() == len(words):
+        return
+    repeats = pc.value_counts(words)
+    worst = pc.index(repeats.field("counts"), pc.max(repeats.field("counts"))).as_py()
+    word = repeats.field("values")[worst].as_py()
+    raise CountTableError(f"word {word!r} has several counts: add them up first")
+
+
+def _cut_at_certain_cuts(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.LargeBinaryArray:
+    """The same bytes with long documents in pieces, whose pre-tokens are those of the document."""
+    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    if len(texts) == 0 or int(np.diff(offsets).max()) <= _SPLIT_BYTES:
+        return texts
+    finder = CutFinder(scheme)
+    data = texts.buffers()[2]
+    borders = [int(offsets[0])]
+    for start, end in pairwise(offsets.tolist()):
+        borders += _cuts_between(memoryview(data), start, end, finder)
+        borders.append(end)
+    cut: npt.NDArray[np.int64] = np.array(borders, np.int64)
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(cut) - 1, [None, pa.py_buffer(cut), data]
+    )
+
+
+def _cuts_between(data: memoryview, start: int, end: int, finder: CutFinder) -> list[int]:
+    document = data[start:end]
+    cuts: list[int] = []
+    mark = _SPLIT_BYTES
+    while mark < len(document):
+        cut = finder.first_cut(document, mark, final=False)
+        if cut is None:
+            break
+        cuts.append(start + cut)
+        mark = cut + _SPLIT_BYTES
+    return cuts

@@ -1,0 +1,213 @@
+"""Rank files: merges recovered by rank, whole-piece tokens, refusals, export."""
+
+from __future__ import annotations
+
+import base64
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe import ModelFileError, SettingsError, Tokenizer, VocabularyError, load_tokenizer
+from bpe.formats.tiktoken_ranks import PUBLISHED_FILES, recover_merges
+from bpe.tokenizer_model import TokenizerModel
+
+BYTES = [bytes([byte]) for byte in range(256)]
+
+
+def write(path: Path, tokens: list[bytes]) -> Path:
+    lines = [b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(tokens)]
+    path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_merges_are_recovered_by_rank() -> None:
+    ranks = {token: rank for rank, token in enumerate([*BYTES, b"bc", b"ab", b"abc", b"abcd"])}
+    merges, unmerged = recover_merges(ranks)
+    # bc comes before ab, so that abc is a + bc although ab + c spells it too.
+    assert merges == [(98, 99, 256), (97, 98, 257), (97, 256, 258), (258, 100, 259)]
+    assert unmerged == []
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_token_that_no_merge_makes_is_a_whole_piece_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tiktoken", [*BYTES, b"ab", b"xyz", b"abc"])
+    tokenizer = Tokenizer.from_tiktoken(path, pretokenizer="gpt2")
+    assert tokenizer.model.whole_piece
+    assert tokenizer.merges == [(b"a", b"b"), (b"ab", b"c")]
+    assert tokenizer.encode("xyz").tolist() == [257]
+    assert tokenizer.encode("xyza").tolist() == [*b"xyza"]
+    assert tokenizer.encode(" xyz").tolist() == [*b" xyz"]
+    assert tokenizer.decode([257, 258]) == b"xyzabc"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    tokens=st.lists(st.text("ab", min_size=2, max_size=5), unique=True, max_size=8),
+    texts=st.lists(st.text("ab ", max_size=12), min_size=1, max_size=4),
+)
+def test_ids_are_tiktokens_where_every_token_has_a_merge(
+    tokens: list[str], texts: list[str]
+) -> None:
+    tiktoken = pytest.importorskip("tiktoken")
+    table = [*BYTES, *map(str.encode, tokens)]
+    ranks = {token: rank for rank, token in enumerate(table)}
+    merges, unmerged = recover_merges(ranks)
+    if unmerged:
+        return
+    model = Tokenizer.from_merges([], pretokenizer="gpt2", tie_order="id").model
+    ours = Tokenizer(replace(model, tokens=dict(enumerate(table)), merges=merges))
+    theirs = tiktoken.Encoding(
+        "x", pat_str=ours.scheme.pattern, mergeable_ranks=ranks, special_tokens={}
+    )
+    for text in texts:
+        assert ours.encode(text).tolist() == theirs.encode_ordinary(text)
+
+
+def test_the_scheme_must_be_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tiktoken", BYTES)
+    for load in (Tokenizer.from_tiktoken, load_tokenizer):
+        with pytest.raises(SettingsError, match=r"x\.tiktoken: .*pass pretokenizer=.*gpt2, cl100k"):
+            load(path)
+    with pytest.raises(SettingsError, match="unknown pre-tokenizer 'gpt5'"):
+        Tokenizer.from_tiktoken(path, pretokenizer="gpt5")
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_a_published_file_is_recognised(
+    name: str, rank_files: dict[str, Path], tmp_path: Path
+) -> None:
+    renamed = tmp_path / "mine.tiktoken"
+    shutil.copy(rank_files[name], renamed)
+    scheme = name.removesuffix("_base")
+    with pytest.raises(SettingsError, match=rf"this one is {name} .*pretokenizer='{scheme}'"):
+        Tokenizer.from_tiktoken(renamed)
+
+
+def test_published_special_tokens_are_tiktokens() -> None:
+    pytest.importorskip("tiktoken")
+    from tiktoken_ext import openai_public
+
+    source = Path(openai_public.__file__).read_text()
+    for sha256, published in PUBLISHED_FILES.items():
+        assert sha256 in source
+        assert published.name in openai_public.ENCODING_CONSTRUCTORS
+        for text, token_id in published.special_tokens.items():
+            assert text in source
+            assert str(token_id) in source
+
+
+def test_special_tokens_get_published_or_free_ids(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tiktoken", BYTES)
+    named = Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens=["<a>", "<b>"])
+    assert named.special_tokens == {"<a>": 256, "<b>": 257}
+    mapped = Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens={"<a>": 999})
+    assert mapped.special_tokens == {"<a>": 999}
+    assert Tokenizer.from_tiktoken(path, pretokenizer="gpt2").special_tokens == {}
+    with pytest.raises(SettingsError, match=r"special_tokens is the string '<a>': give a list"):
+        Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens="<a>")
+
+
+def test_names_get_their_published_ids(rank_files: dict[str, Path]) -> None:
+    tokenizer = Tokenizer.from_tiktoken(
+        rank_files["cl100k_base"],
+        pretokenizer="cl100k",
+        special_tokens=["<mine>", "<|endoftext|>"],
+    )
+    assert tokenizer.special_tokens == {"<|endoftext|>": 100257, "<mine>": 100277}
+
+
+LINES = b"".join(b"%s %d\n" % (base64.b64encode(token), rank) for rank, token in enumerate(BYTES))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (LINES + b"YWI=\n", r"x\.tiktoken, line 257: b'YWI=' is not a token in base64, a space"),
+        (LINES + b"YWI= x\n", r"line 257: b'YWI= x' is not"),
+        (LINES + b"YWI= -1\n", r"line 257: b'YWI= -1' is not"),
+        (LINES + b"YWI= 256 7\n", r"line 257: b'YWI= 256 7' is not"),
+        (LINES + b"Y*I= 256\n", r"line 257: b'Y\*I= 256' is not"),
+        (LINES + b"YWI 256\n", r"line 257: b'YWI 256' is not"),
+        (LINES + b"\nYQ== 256\n", r"line 258: token b'a' is there already, with rank 97 \(line 98"),
+        (LINES + b"YWI= 97\n", r"line 257: rank 97 is there already, in line 98"),
+        (LINES[: len(LINES) // 2], r"line \d+: .* is not a token in base64"),
+        (b"", r"x\.tiktoken: the vocabulary lacks 256 of the 256 single bytes"),
+        (LINES.replace(b"YQ== 97\n", b""), r"lacks 1 of the 256 single bytes \(61\)"),
+    ],
+)
+def test_damage_is_named_with_file_and_line(data: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.tiktoken"
+    path.write_bytes(data)
+    with pytest.raises(ModelFileError, match=message):
+        Tokenizer.from_tiktoken(path, pretokenizer="gpt2")
+
+
+def test_a_token_that_spells_a_special_token_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tiktoken", [*BYTES, b"<s", b"<s>"])
+    with pytest.raises(ModelFileError, match=r"x\.tiktoken: token 257 .*special token '<s>'"):
+        Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens=["<s>"])
+
+
+# ---- export --------------------------------------------------------------------------------
+
+
+def make() -> TokenizerModel:
+    return Tokenizer.from_merges(
+        [(b"a", b"b"), (b"ab", b"c"), (b"x", b"y")], pretokenizer="gpt2"
+    ).model
+
+
+def swap_ids(model: TokenizerModel, first: int, second: int) -> TokenizerModel:
+    new = {first: second, second: first}
+    return replace(
+        model,
+        tokens={new.get(token_id, token_id): data for token_id, data in model.tokens.items()},
+        merges=[
+            (new.get(left, left), new.get(right, right), new.get(made, made))
+            for left, right, made in model.merges
+        ],
+    )
+
+
+def test_export_and_import_give_the_same_tokenizer(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(make())
+    tokenizer.to_tiktoken(tmp_path / "x.tiktoken")
+    again = Tokenizer.from_tiktoken(tmp_path / "x.tiktoken", pretokenizer="gpt2")
+    assert again.digest == tokenizer.digest
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (
+            swap_ids(make(), 257, 258),
+            (
+                r"x\.tiktoken cannot be written: .*not in the order of its merges "
+                r"\(merge 1, \(b'ab', b'c'\), has id 258; by ids that place is token 257\); write tok"
+            ),
+        ),
+        (replace(make(), normalizer="NFC"), r"no place for the normalizer NFC; write tokenizer"),
+        (replace(make(), merges=make().merges[:2]), r"not in the order of its merges \(2 merges"),
+        (
+            replace(make(), tokens={**make().tokens, 300: b"qrs"}),
+            r"token 300 \(b'qrs'\) is made by no merge, .*; write tokenizer\.json instead",
+        ),
+    ],
+)
+def test_export_is_refused_where_the_file_would_mean_something_else(
+    model: TokenizerModel, message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(VocabularyError, match=message):
+        Tokenizer(model).to_tiktoken(tmp_path / "x.tiktoken")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_whole_piece_tokens_are_exported(tmp_path: Path) -> None:
+    model = replace(make(), tokens={**make().tokens, 300: b"qrs"}, whole_piece=True)
+    Tokenizer(model).to_tiktoken(tmp_path / "x.tiktoken")
+    again = Tokenizer.from_tiktoken(tmp_path / "x.tiktoken", pretokenizer="gpt2")
+    assert again.digest == Tokenizer(model).digest

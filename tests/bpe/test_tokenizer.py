@@ -1,0 +1,573 @@
+"""The tokenizer: encoding, decoding, batches, special tokens, truncation, pickling."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import pickle
+import threading
+import unicodedata
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import bpe
+from bpe import InputError, ModelFileError, SettingsError, Tokenizer, VocabularyError
+from bpe.printable_bytes import PRINTABLE_ORDER, from_printable, to_printable
+from bpe.tokenizer_model import TokenizerModel
+
+MERGES = [
+    (b"a", b"b"),
+    (b" ", b"ab"),
+    (b"a", b"a"),
+    (b"\xc3", b"\xa9"),
+    (b"1", b"2"),
+    (b"\r", b"\n"),
+    (b"aa", b"aa"),
+    (b"e", b"\xcc"),
+]
+SPECIAL_TOKENS = ["<|end|>", "<|end|>!", "<pad>"]
+FIRST_SPECIAL = 256 + len(MERGES)
+
+
+def make(pretokenizer: str = "gpt2", tie_order: str = "hf") -> Tokenizer:
+    return Tokenizer.from_merges(
+        MERGES,
+        pretokenizer=pretokenizer,
+        tie_order=tie_order,
+        special_tokens=SPECIAL_TOKENS,
+        training={"inputs": ["x"]},
+    )
+
+
+def make_nfc() -> Tokenizer:
+    return Tokenizer(replace(make().model, normalizer="NFC"))
+
+
+# ---- ids -----------------------------------------------------------------------------------
+
+
+def test_names_are_exactly_these() -> None:
+    assert bpe.__all__ == sorted(bpe.__all__, key=lambda name: (not name.isupper(), name))
+    assert all(hasattr(bpe, name) for name in bpe.__all__)
+    public = {name for name, value in vars(bpe).items() if getattr(value, "__module__", "") != ""}
+    assert {"Tokenizer", "train", "train_raw", "count_pretokens", "load_tokenizer"} <= public
+
+
+def test_base_ids_of_hf_are_gpt2s_printable_order() -> None:
+    tokenizer = make()
+    assert tokenizer.token_bytes(0) == b"!"
+    assert tokenizer.token_bytes(220) == b" "
+    assert [tokenizer.token_bytes(i) for i in range(256)] == [bytes([b]) for b in PRINTABLE_ORDER]
+    order = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    assert list(PRINTABLE_ORDER) == [*order, *range(0x21), *range(0x7F, 0xA1), 0xAD]
+
+
+@pytest.mark.parametrize("tie_order", ["id", "bytes", "first"])
+def test_base_ids_of_other_orders_are_byte_values(tie_order: str) -> None:
+    tokenizer = make(tie_order=tie_order)
+    assert [tokenizer.token_bytes(i) for i in range(256)] == [bytes([b]) for b in range(256)]
+    assert tokenizer.tie_order == tie_order
+
+
+def test_merges_follow_the_bytes_and_special_tokens_come_last() -> None:
+    tokenizer = make()
+    assert tokenizer.vocab_size == 256 + len(MERGES) + 3
+    assert tokenizer.max_id == tokenizer.vocab_size - 1
+    assert tokenizer.merges == MERGES
+    assert tokenizer.token_bytes(257) == b" ab"
+    assert tokenizer.special_tokens == {
+        text: FIRST_SPECIAL + index for index, text in enumerate(SPECIAL_TOKENS)
+    }
+    assert tokenizer.token_bytes(FIRST_SPECIAL) == b"<|end|>"
+    assert tokenizer.training == {"inputs": ["x"]}
+    assert tokenizer.scheme.name == "gpt2"
+    assert tokenizer.normalizer is None
+    assert not tokenizer.lossy
+
+
+@given(st.binary(max_size=40))
+def test_printable_spelling_is_one_to_one_and_holds_no_space(data: bytes) -> None:
+    spelled = to_printable(data)
+    assert len(spelled) == len(data)
+    assert from_printable(spelled) == data
+    assert not any(character.isspace() for character in spelled)
+    assert from_printable(spelled + " ") is None
+
+
+# ---- encode and decode ---------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_encode_gives_uint32() -> None:
+    ids = make().encode(" ab ab")
+    assert ids.dtype == np.uint32
+    assert ids.tolist() == [257, 257]
+    assert make().encode(b" ab ab").tolist() == [257, 257]
+    assert make().encode("").tolist() == []
+
+
+SAMPLES = st.one_of(
+    st.binary(max_size=60),
+    st.text(max_size=30).map(str.encode),
+    st.lists(
+        st.sampled_from([b"a", b"b", b" ", b"\xc3", b"\xa9", b"12", b"\r\n", b"<|end|>", b"'s"]),
+        max_size=20,
+    ).map(b"".join),
+)
+
+
+@pytest.mark.parametrize(
+    "scheme", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "none", r"regex:\d|a+"]
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=SAMPLES)
+@pytest.mark.usefixtures("backend")
+def test_any_bytes_come_back(scheme: str, data: bytes) -> None:
+    tokenizer = make(scheme)
+    for special_text in ("text", "allow"):
+        ids = tokenizer.encode(data, special_text=special_text)
+        assert tokenizer.decode(ids) == data
+        batch = tokenizer.encode_batch(
+            pa.array([data, b"", data], pa.binary()), special_text=special_text
+        )
+        assert batch.to_pylist() == [ids.tolist(), [], ids.tolist()]
+
+
+def test_a_lone_surrogate_is_refused_with_its_index() -> None:
+    with pytest.raises(InputError, match=r"lone surrogate, '\\udcff', at index 2.*pass bytes"):
+        make().encode("ab\udcff")
+
+
+def test_text_of_another_type_is_refused() -> None:
+    with pytest.raises(InputError, match="text is of type int: pass str or bytes"):
+        make().encode(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        [256, 64],
+        (256, 64),
+        iter([256, 64]),
+        np.array([256, 64], np.uint16),
+        np.array([256, 64], np.uint64),
+        pa.array([256, 64], pa.uint16()),
+        pa.chunked_array([pa.array([256]), pa.array([64])]),
+        pa.array([[256, 64]], pa.large_list(pa.uint32()))[0],
+    ],
+    ids=lambda ids: type(ids).__name__,
+)
+@pytest.mark.usefixtures("backend")
+def test_decode_takes_integers_of_any_kind(ids: object) -> None:
+    assert make().decode(ids) == b"aba"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ids", [[], np.zeros(0), pa.array([], pa.uint16())], ids=str)
+@pytest.mark.usefixtures("backend")
+def test_no_ids_decode_to_nothing(ids: object) -> None:
+    assert make().decode(ids) == b""  # type: ignore[arg-type]
+
+
+@pytest.mark.usefixtures("backend")
+def test_special_tokens_decode_to_their_text() -> None:
+    ids = [FIRST_SPECIAL, 256, FIRST_SPECIAL + 1, FIRST_SPECIAL + 1, 64]
+    assert make().decode(ids) == b"<|end|>ab<|end|>!<|end|>!a"
+
+
+def test_decode_text_replaces_what_is_not_utf8() -> None:
+    tokenizer = make()
+    ids = tokenizer.encode(b"a\xff\xc3\xa9")
+    assert tokenizer.decode_text(ids) == "a\ufffdé"
+    with pytest.raises(UnicodeDecodeError):
+        tokenizer.decode_text(ids, errors="strict")
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        ([1, 2, 9999], r"ids\[2\] is 9999, which is no id of this vocabulary \(267 ids, .* 266\)"),
+        ([-1], r"ids\[0\] is -1, which is no id"),
+        ([2**40], r"ids\[0\] is 1099511627776, which is no id"),
+        ([1, 2**70], r"ids\[1\] is 1180591620717411303424, which is no id"),
+        ([1, 2.5], r"ids\[0\] is 1\.0 \(float\): pass integers"),
+        ([True], r"ids\[0\] is True \(bool\): pass integers"),
+        ([1, None], r"ids\[1\] is None \(NoneType\): pass integers"),
+        ([[1], [2]], r"ids has 2 dimensions \(shape \(2, 1\)\): pass one row at a time"),
+        ([[1], [2, 3]], r"ids is a list: pass a sequence or 1-d array"),
+        (5, r"ids is a int: pass a sequence"),
+        (np.array(5), r"ids has 0 dimensions"),
+        ("12", r"ids\[0\] is '1' \(str\): pass integers"),
+        (pa.array([1, None]), r"ids\[1\] is null"),
+        (np.array([2**64 - 1], np.uint64), r"ids\[0\] is 18446744073709551615, which is no id"),
+    ],
+)
+def test_decode_names_position_and_value(ids: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make().decode(ids)  # type: ignore[arg-type]
+
+
+def test_token_bytes_names_an_unknown_id() -> None:
+    with pytest.raises(InputError, match=r"id 9999 is no id of this vocabulary \(267 ids"):
+        make().token_bytes(9999)
+
+
+def test_an_id_in_a_gap_is_unknown() -> None:
+    model = replace(make().model, special_tokens={"<x>": 300})
+    with pytest.raises(InputError, match=r"ids\[0\] is 280, which is no id"):
+        Tokenizer(model).decode([280])
+    assert Tokenizer(model).decode([300]) == b"<x>"
+
+
+# ---- special text --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_special_text_is_ordinary_by_default() -> None:
+    ids = make().encode("a<|end|>b")
+    assert max(ids) < FIRST_SPECIAL
+    assert ids.tolist() == make().encode("a<|end|>b", special_text="text").tolist()
+
+
+@pytest.mark.usefixtures("backend")
+def test_allow_gives_the_longest_special_token() -> None:
+    ids = make().encode("a<|end|>!<|end|>b", special_text="allow")
+    assert ids.tolist() == [64, FIRST_SPECIAL + 1, FIRST_SPECIAL, 65]
+
+
+@pytest.mark.usefixtures("backend")
+def test_allow_makes_each_stretch_a_document_of_its_own() -> None:
+    # White space before the end of a document stays together; before a letter it does not.
+    tokenizer = Tokenizer.from_merges(
+        [(b" ", b" ")], pretokenizer="gpt2", special_tokens=["<|end|>"]
+    )
+    assert tokenizer.encode("x  x").tolist() == [87, 220, 220, 87]
+    assert tokenizer.encode("x  <|end|>x", special_text="allow").tolist() == [87, 256, 257, 87]
+
+
+def test_reject_names_token_and_byte() -> None:
+    with pytest.raises(InputError, match=r"text holds .*'<\|end\|>!' at byte 3.*special_text="):
+        make().encode("éx<|end|>!", special_text="reject")
+    assert make().encode("ab<|end|", special_text="reject")[0] == 256
+
+
+def test_reject_names_the_row_of_a_batch() -> None:
+    with pytest.raises(InputError, match=r"texts\[2\] holds .*'<pad>' at byte 1"):
+        make().encode_batch(pa.array(["a", "", "b<pad>", "<pad>"]), special_text="reject")
+
+
+@pytest.mark.parametrize("call", ["encode", "encode_batch"])
+def test_an_unknown_policy_is_refused(call: str) -> None:
+    text = "a" if call == "encode" else pa.array(["a"])
+    with pytest.raises(SettingsError, match="special_text is 'maybe': use one of text, allow, rej"):
+        getattr(make(), call)(text, special_text="maybe")
+
+
+# ---- batches -------------------------------------------------------------------------------
+
+TEXTS = [" ab ab", "", "é\r\n", "aaaa<|end|>x", "12"]
+
+
+@pytest.mark.parametrize(
+    "arrow_type",
+    [
+        pa.string(),
+        pa.binary(),
+        pa.large_string(),
+        pa.large_binary(),
+        pa.string_view(),
+        pa.binary_view(),
+    ],
+    ids=str,
+)
+@pytest.mark.usefixtures("backend")
+def test_a_batch_gives_what_encode_gives(arrow_type: pa.DataType) -> None:
+    tokenizer = make()
+    array = pa.array(TEXTS, pa.string()).cast(arrow_type)
+    for special_text in ("text", "allow"):
+        expected = [tokenizer.encode(text, special_text=special_text).tolist() for text in TEXTS]
+        for texts, wanted in (
+            (array, expected),
+            (array[1:4], expected[1:4]),
+            (array[:0], []),
+            (pa.chunked_array([array[:2], array[2:2], array[3:]]), expected[:2] + expected[3:]),
+            (pa.chunked_array([], arrow_type), []),
+        ):
+            encoded = tokenizer.encode_batch(texts, special_text=special_text)
+            assert isinstance(encoded, pa.LargeListArray)
+            assert encoded.type == pa.large_list(pa.uint16())
+            assert encoded.null_count == 0
+            assert encoded.to_pylist() == wanted
+
+
+@pytest.mark.usefixtures("backend")
+def test_threads_change_nothing() -> None:
+    array = pa.array(TEXTS * 20)
+    assert make().encode_batch(array, threads=2).equals(make().encode_batch(array))
+
+
+@pytest.mark.usefixtures("backend")
+def test_ids_are_uint32_where_a_special_tokens_id_is_large() -> None:
+    tokenizer = Tokenizer(replace(make().model, special_tokens={"<|end|>": 65536}))
+    for special_text in ("text", "allow"):
+        encoded = tokenizer.encode_batch(pa.array(["a<|end|>"]), special_text=special_text)
+        assert encoded.type == pa.large_list(pa.uint32())
+    assert encoded.to_pylist() == [[64, 65536]]
+    assert tokenizer.id_type == pa.uint32()
+    largest = Tokenizer(replace(make().model, special_tokens={"<|end|>": 65535}))
+    assert largest.id_type == pa.uint16()
+
+
+def test_a_null_is_refused_with_its_row() -> None:
+    with pytest.raises(InputError, match=r"texts\[1\] is null.*filter it out, or fill it"):
+        make().encode_batch(pa.array(["a", None]))
+    chunked = pa.chunked_array([pa.array(["a", "b"]), pa.array(["a", None])])
+    with pytest.raises(InputError, match=r"texts\[3\] is null"):
+        make().encode_batch(chunked)
+
+
+def test_other_types_are_refused() -> None:
+    with pytest.raises(InputError, match="texts is an array of int64: pass one of strings"):
+        make().encode_batch(pa.array([1]))
+    with pytest.raises(InputError, match=r"texts is a list: pass a pyarrow array"):
+        make().encode_batch(["a"])
+
+
+# ---- normalization -------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("backend")
+def test_nfc_is_lossy_and_normalizes_valid_stretches() -> None:
+    tokenizer = make_nfc()
+    decomposed = "e\u0301"
+    assert tokenizer.lossy
+    assert tokenizer.normalizer == "NFC"
+    assert tokenizer.encode(decomposed).tolist() == make().encode("é").tolist()
+    data = decomposed.encode() + b"\xff" + decomposed.encode() + b"\xcc"
+    expected = "é".encode() + b"\xff" + "é".encode() + b"\xcc"
+    assert tokenizer.decode(tokenizer.encode(data)) == expected
+    batch = tokenizer.encode_batch(pa.array([data, b"a"], pa.binary()))
+    assert batch.to_pylist() == [tokenizer.encode(data).tolist(), [64]]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(text=st.text(alphabet="e\u0301a\u0323é\u212b", max_size=12))
+@pytest.mark.usefixtures("backend")
+def test_nfc_decodes_to_the_normal_form(text: str) -> None:
+    tokenizer = make_nfc()
+    assert tokenizer.decode_text(tokenizer.encode(text)) == unicodedata.normalize("NFC", text)
+
+
+def test_nfc_counts_in_the_digest() -> None:
+    assert make_nfc().digest != make().digest
+
+
+# ---- token ids, digest, truncation ---------------------------------------------------------
+
+
+def test_token_id_finds_names_and_ids() -> None:
+    tokenizer = make()
+    assert tokenizer.token_id("<pad>") == FIRST_SPECIAL + 2
+    assert tokenizer.token_id(256) == tokenizer.token_id("256") == 256
+    assert tokenizer.token_id(" ab") == 257
+    with pytest.raises(InputError, match=r"'<eos>' is no token .*special tokens: '<\|end\|>', "):
+        tokenizer.token_id("<eos>")
+    with pytest.raises(InputError, match="id 9999 is no id"):
+        tokenizer.token_id("9999")
+
+
+def test_the_digest_is_of_the_content_alone() -> None:
+    same = Tokenizer.from_merges(
+        MERGES, pretokenizer="gpt2", special_tokens=SPECIAL_TOKENS, training={"other": 1}
+    )
+    assert same.digest == make().digest
+    # Stored in model directories and manifests, so it must not change by accident.
+    assert make().digest == "42fce686fc0c1218ed8c3738269869f3788b5f95fb8d171c4bc58735f13dcca9"
+    others = [
+        make("cl100k"),
+        make(tie_order="id"),
+        Tokenizer.from_merges(MERGES[:-1], pretokenizer="gpt2", special_tokens=SPECIAL_TOKENS),
+        Tokenizer.from_merges(MERGES, pretokenizer="gpt2", special_tokens=SPECIAL_TOKENS[::-1]),
+        Tokenizer(replace(make().model, whole_piece=True)),
+    ]
+    assert len({other.digest for other in [make(), *others]}) == 1 + len(others)
+    assert repr(make()).startswith("Tokenizer(scheme='gpt2', vocab_size=267, digest='")
+
+
+def test_the_digest_is_made_as_documented() -> None:
+    content = {
+        "merges": [[64, 65, 256]],
+        "normalizer": None,
+        "scheme": "gpt2",
+        "special_tokens": [[257, "<é>"]],
+        "tokens": [[rank, f"{byte:02x}"] for rank, byte in enumerate(PRINTABLE_ORDER)]
+        + [[256, "6162"]],
+        "unicode_version": "16.0.0",
+        "whole_piece": False,
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    digest = hashlib.sha256(f"beam-bpe tokenizer content 1\n{text}".encode()).hexdigest()
+    tokenizer = Tokenizer.from_merges(MERGES[:1], pretokenizer="gpt2", special_tokens=["<é>"])
+    assert tokenizer.digest == digest
+
+
+def test_truncation_keeps_the_first_merges_and_renumbers_special_tokens() -> None:
+    small = make().truncate(256 + 2 + 3)
+    expected = Tokenizer.from_merges(MERGES[:2], pretokenizer="gpt2", special_tokens=SPECIAL_TOKENS)
+    assert small.merges == MERGES[:2]
+    assert small.digest == expected.digest
+    assert small.training == make().training
+    assert make().truncate(make().vocab_size).digest == make().digest
+
+
+@pytest.mark.parametrize("size", [258, 268])
+def test_truncation_names_the_range(size: int) -> None:
+    with pytest.raises(SettingsError, match=rf"vocab size {size} is out of range: .*259 .*267"):
+        make().truncate(size)
+
+
+def test_truncation_is_refused_where_ids_are_not_in_merge_order() -> None:
+    model = make().model
+    shifted = replace(
+        model,
+        tokens={token_id + 10: data for token_id, data in model.tokens.items()},
+        merges=[(left + 10, right + 10, new + 10) for left, right, new in model.merges],
+        special_tokens={},
+    )
+    with pytest.raises(VocabularyError, match="cannot be truncated: its ids are not the 256 bytes"):
+        Tokenizer(shifted).truncate(258)
+
+
+# ---- construction --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("merges", "message"),
+    [
+        ([(b"ab", b"c")], r"merge 0 \(b'ab', b'c'\): b'ab' is neither a single byte nor made"),
+        ([(b"a", b"b"), (b"a", b"b")], r"merge 1 .*makes b'ab', which is token 256 already"),
+        ([(b"", b"b")], r"merge 0 \(b'', b'b'\): b'' is neither"),
+        ([(b"<", b"x"), (b"<x", b">")], r"token 257 \(b'<x>'\) spells the special token '<x>'"),
+    ],
+)
+def test_merges_that_contradict_are_refused_by_name(
+    merges: list[tuple[bytes, bytes]], message: str
+) -> None:
+    with pytest.raises(VocabularyError, match=message):
+        Tokenizer.from_merges(merges, pretokenizer="gpt2", special_tokens=["<x>"])
+
+
+def test_special_tokens_given_twice_are_refused() -> None:
+    with pytest.raises(VocabularyError, match="'<x>' is given twice"):
+        Tokenizer.from_merges([], pretokenizer="gpt2", special_tokens=["<x>", "<x>"])
+
+
+def test_unknown_settings_are_refused() -> None:
+    with pytest.raises(SettingsError, match="unknown tie order 'lex': use one of hf, id"):
+        make(tie_order="lex")
+    with pytest.raises(SettingsError, match="normalizer 'NFKC' is not known"):
+        replace(make().model, normalizer="NFKC")
+
+
+def without(tokens: dict[int, bytes], *ids: int) -> dict[int, bytes]:
+    return {token_id: data for token_id, data in tokens.items() if token_id not in ids}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: {"tokens": without(m.tokens, 0)}, r"lacks 1 of the 256 single bytes \(21\)"),
+        (lambda m: {"tokens": {**m.tokens, 999: b"ab"}}, r"tokens 256 and 999 are both b'ab'"),
+        (lambda m: {"tokens": {**m.tokens, 999: b""}}, r"token 999 is empty"),
+        (lambda m: {"tokens": {**m.tokens, -1: b"zz"}}, r"id -1 is out of range"),
+        (lambda _: {"special_tokens": {"<x>": 2**32}}, r"id 4294967296 is out of range"),
+        (lambda _: {"special_tokens": {"<x>": "7"}}, r"id '7' is not an integer"),
+        (lambda _: {"special_tokens": {"<x>": 0}}, r"'<x>' has id 0, which is token b'!'"),
+        (lambda _: {"merges": [(64, 65, 999)]}, r"merge 0 \(64, 65\) -> 999: .*no token 999"),
+        (lambda _: {"merges": [(64, 66, 256)]}, r"merge 0: b'a' and b'c' do not make token 256"),
+        (lambda _: {"merges": [(64, 65, 256)] * 2}, r"merges 0 and 1 are both \(b'a', b'b'\)"),
+    ],
+)
+def test_models_that_contradict_are_refused_by_name(change: object, message: str) -> None:
+    model = make().model
+    with pytest.raises(VocabularyError, match=message):
+        replace(model, **change(model))  # type: ignore[operator]
+
+
+# ---- pickling and threads ------------------------------------------------------------------
+
+
+def test_a_tokenizer_pickles_as_its_own_bytes() -> None:
+    for tokenizer in (make(), make_nfc(), make(r"regex:\w+")):
+        again = pickle.loads(pickle.dumps(tokenizer))
+        assert again.digest == tokenizer.digest
+        assert again.training == tokenizer.training
+        assert again.tie_order == tokenizer.tie_order
+        assert again.encode(" ab\xff12").tolist() == tokenizer.encode(" ab\xff12").tolist()
+
+
+def test_a_tokenizer_in_a_directory_pickles_as_path_and_digest(tmp_path: Path) -> None:
+    tokenizer = make()
+    tokenizer.save(tmp_path / "model")
+    for saved in (tokenizer, Tokenizer.load(tmp_path / "model")):
+        data = pickle.dumps(saved)
+        assert len(data) < 500
+        assert str(tmp_path / "model").encode() in data
+        first, second = pickle.loads(data), pickle.loads(data)
+        assert first.digest == tokenizer.digest
+        assert first is second
+
+
+def test_unpickling_names_a_directory_that_changed_or_is_gone(tmp_path: Path) -> None:
+    tokenizer = make()
+    tokenizer.save(tmp_path / "model")
+    data = pickle.dumps(tokenizer)
+    make("cl100k").save(tmp_path / "model", overwrite=True)
+    with pytest.raises(ModelFileError, match=rf"model: .*{make('cl100k').digest}.*{make().digest}"):
+        pickle.loads(data)
+    (tmp_path / "model").rename(tmp_path / "moved")
+    with pytest.raises(ModelFileError, match=r"model is not there"):
+        pickle.loads(data)
+
+
+@pytest.mark.usefixtures("backend")
+def test_threads_share_one_tokenizer() -> None:
+    tokenizer = make()
+    results: list[list[int]] = []
+    text = " ab aaaa é12 " * 20
+
+    def work() -> None:
+        for _ in range(20):
+            results.append(tokenizer.encode(text).tolist())  # noqa: PERF401
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert len(results) == 80
+    assert all(result == results[0] for result in results)
+    assert tokenizer.decode(results[0]) == text.encode()
+
+
+def test_a_models_bytes_read_back_whole() -> None:
+    model = replace(make().model, post_processor={"type": "x"}, normalizer="NFC")
+    assert TokenizerModel.from_bytes(model.to_bytes()) == model
+
+
+def test_the_examples_in_docstrings_hold() -> None:
+    import doctest
+
+    import bpe.formats.huggingface_patterns
+    import bpe.special_tokens
+    import bpe.tokenizer
+
+    for module in (bpe.tokenizer, bpe.special_tokens, bpe.formats.huggingface_patterns):
+        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
+        assert result.attempted
+        assert not result.failed

@@ -34,7 +34,6 @@ using ScanFunction = ScanResult (*)(const uint8_t* text, size_t length, size_t p
 
 // The scans of one instruction set, by scheme.
 struct ScanFunctions {
-  const char* isa;  // "scalar", "avx2" or "avx512"
   ScanFunction by_scheme[kSchemeCount];
 
   ScanFunction operator[](SchemeId scheme) const {
@@ -42,11 +41,9 @@ struct ScanFunctions {
   }
 };
 
+// What a caller takes, with best_isa(), is in cpu_dispatch.h.
 const ScanFunctions& scalar_scans();
-
-// Scans of the best instruction set that this processor has, or of the one that the environment
-// variable BPE_ISA names (scalar, avx2, avx512); chosen once per process. Throws
-// std::invalid_argument for another name, or for a set that is missing here.
-const ScanFunctions& best_scans();
+const ScanFunctions& avx2_scans();
+const ScanFunctions& avx512_scans();
 
 }  // namespace beam_bpe

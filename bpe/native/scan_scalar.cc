@@ -24,7 +24,6 @@ ScanResult scan(const uint8_t* text, size_t length, size_t position, uint32_t* e
 
 const ScanFunctions& scalar_scans() {
   static const ScanFunctions functions = {
-      "scalar",
       {scan<SchemeId::gpt2>, scan<SchemeId::cl100k>, scan<SchemeId::o200k>,
        scan<SchemeId::llama3>, scan<SchemeId::qwen2>, scan<SchemeId::whitespace>}};
   return functions;

@@ -25,9 +25,18 @@ X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
 
 # Only files of these names may hold instructions beyond the platform's baseline; which of them
 # runs is decided at run time. On other processors they are left out of the build.
-AVX2_FLAGS = ["-mavx2", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"]
+AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"]
 AVX512_FLAGS = [f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vbmi", "vbmi2")]
-X86_FILE_FLAGS = {"_avx2.cc": AVX2_FLAGS, "_avx512.cc": [*AVX512_FLAGS, *AVX2_FLAGS]}
+AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2", "-maes"]
+AVX512_FLAGS = [
+    *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vbmi", "-mavx512vbmi2"),
+    *AVX2_FLAGS,
+]
+X86_FILE_FLAGS = {
+    "encode_passes_avx2.cc": AVX2_FLAGS,
+    "scan_avx2.cc": AVX2_FLAGS,
+    "scan_avx512.cc": AVX512_FLAGS,
+}
 
 HINT = """
 The native core of beam-bpe did not compile (the compiler's own message is above).

@@ -35,7 +35,7 @@ class PairSketch {
 
   // False only if no pair of this cell occurs `count` times.
   bool reaches(size_t cell, int64_t count) const {
-    return cells_[cell] == kSaturated || static_cast<int64_t>(cells_[cell]) >= count;
+    return (cells_[cell] == kSaturated) | (static_cast<int64_t>(cells_[cell]) >= count);
   }
 
   // The smallest count such that the cells that reach it hold at most `share` of all occurrences,

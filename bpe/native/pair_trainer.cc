@@ -10,9 +10,10 @@ namespace beam_bpe {
 
 namespace {
 
-constexpr uint32_t kAhead = 16;                // elements between a prefetch and its use
-constexpr double kTrackedShare = 0.6;          // of an unweighted text's seams, at a stage's start
-constexpr int64_t kFloorRatio = 64;            // of the best count to the floor, at most
+constexpr uint32_t kAhead = 16;                 // elements between a prefetch and its use
+constexpr size_t kChunk = 256;                  // seams that are looked at together
+constexpr double kTrackedShare = 0.6;           // of an unweighted text's seams, at a stage's start
+constexpr int64_t kFloorRatio = 64;             // of the best count to the floor, at most
 constexpr size_t kFreeSeams = size_t{1} << 22;  // lists this long never end a stage
 
 }  // namespace
@@ -55,6 +56,29 @@ LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress) {
   return std::move(learned_);
 }
 
+// Calls `visit(seams, cells, count)` for all places where two symbols meet, some at a time, with
+// the cells of their pairs already on their way into the cache.
+template <class Unit>
+template <class Visit>
+void PairTrainer<Unit>::visit_seams(const PairSketch& sketch, Visit visit) const {
+  const Unit* units = text_.data();
+  const uint32_t size = text_.size();
+  uint32_t seams[kChunk];
+  size_t cells[kChunk];
+  for (uint32_t seam = 1; seam < size;) {
+    size_t count = 0;
+    for (; count < kChunk && seam < size; ++seam) {
+      const Symbol left = units[seam - 1];
+      const Symbol right = units[seam];
+      seams[count] = seam;
+      cells[count] = sketch.cell_of(left, right);
+      sketch.prefetch(cells[count]);
+      count += left != kBoundary && right != kBoundary;
+    }
+    visit(seams, cells, count);
+  }
+}
+
 // Counts and lists the pairs of the current text; false if none may be merged any more.
 // `floor_reached`: no pair occurs `floor_` times any more.
 template <class Unit>
@@ -64,20 +88,13 @@ bool PairTrainer<Unit>::start_stage(bool floor_reached) {
   pairs_.clear();
   seam_lists_.clear();
   compact();
-  const auto symbols = static_cast<Symbol>(units_of_.size());
-  PairSketch sketch(text_.size(), symbols);
-  const Unit* units = text_.data();
-  for (uint32_t seam = 1; seam < text_.size(); ++seam) {
-    if (seam + kAhead < text_.size()) {
-      sketch.prefetch(sketch.cell_of(units[seam + kAhead - 1], units[seam + kAhead]));
-    }
-    if (units[seam - 1] == kBoundary || units[seam] == kBoundary) continue;
-    sketch.add(sketch.cell_of(units[seam - 1], units[seam]), text_.weight_at(seam));
-  }
+  PairSketch sketch(text_.size(), static_cast<Symbol>(units_of_.size()));
+  visit_seams(sketch, [&](const uint32_t* seams, const size_t* cells, size_t count) {
+    for (size_t i = 0; i < count; ++i) sketch.add(cells[i], text_.weight_at(seams[i]));
+  });
   choose_floor(sketch, floor_reached);
   while (true) {
-    count_pairs(sketch);
-    list_seams(sketch);
+    count_and_list(sketch);
     if (!queue_.empty()) return true;
     if (floor_ <= rules_.min_frequency) return false;
     floor_ = std::max(rules_.min_frequency, floor_ / 4);
@@ -102,30 +119,15 @@ void PairTrainer<Unit>::choose_floor(const PairSketch& sketch, bool floor_reache
   most_seams_ = text_.size() + kFreeSeams;
 }
 
-// Counts exactly the pairs that may reach the floor.
+// Counts exactly the pairs that may reach the floor; lists where those occur that do; queues them.
 template <class Unit>
-void PairTrainer<Unit>::count_pairs(const PairSketch& sketch) {
-  const Unit* units = text_.data();
-  for (uint32_t seam = 1; seam < text_.size(); ++seam) {
-    if (seam + kAhead < text_.size()) {
-      sketch.prefetch(sketch.cell_of(units[seam + kAhead - 1], units[seam + kAhead]));
-    }
-    const Symbol left = units[seam - 1];
-    const Symbol right = units[seam];
-    if (left == kBoundary || right == kBoundary) continue;
-    if (!sketch.reaches(sketch.cell_of(left, right), floor_)) continue;
-    const uint64_t key = pair_key(left, right);
-    uint32_t found = pairs_.find(key);
-    if (found == PairIndex::kNone) found = pairs_.insert(key);
-    PairRecord& record = pairs_[found];
-    record.count = checked_add(record.count, text_.weight_at(seam), "a pair");
-    ++record.seam_count;
-  }
-}
-
-// Lists where the pairs that do reach the floor occur, and queues them.
-template <class Unit>
-void PairTrainer<Unit>::list_seams(const PairSketch& sketch) {
+void PairTrainer<Unit>::count_and_list(const PairSketch& sketch) {
+  // The records of the seams that are looked at, in their order; pages never used cost nothing.
+  LargeArray<uint32_t> record_of_seam(text_.size());
+  uint32_t* next_record = record_of_seam.data();
+  visit_seams(sketch, [&](const uint32_t* seams, const size_t* cells, size_t count) {
+    next_record = count_chunk(sketch, seams, cells, count, next_record);
+  });
   for (uint32_t i = 0; i < pairs_.size(); ++i) {
     PairRecord& record = pairs_[i];
     const bool tracked = record.count >= floor_ &&
@@ -133,21 +135,56 @@ void PairTrainer<Unit>::list_seams(const PairSketch& sketch) {
     record.seams = tracked ? seam_lists_.allocate(record.seam_count) : nullptr;
     record.seam_count = 0;
   }
-  const Unit* units = text_.data();
-  for (uint32_t seam = 1; seam < text_.size(); ++seam) {
-    if (seam + kAhead < text_.size()) {
-      sketch.prefetch(sketch.cell_of(units[seam + kAhead - 1], units[seam + kAhead]));
+  next_record = record_of_seam.data();
+  visit_seams(sketch, [&](const uint32_t* seams, const size_t* cells, size_t count) {
+    uint32_t reaching[kChunk];
+    const size_t reached = select_reaching(sketch, seams, cells, count, reaching);
+    for (size_t i = 0; i < reached; ++i) {
+      PairRecord& record = pairs_[*next_record++];
+      if (record.seams != nullptr) record.seams[record.seam_count++] = reaching[i];
     }
-    const Symbol left = units[seam - 1];
-    const Symbol right = units[seam];
-    if (left == kBoundary || right == kBoundary) continue;
-    if (!sketch.reaches(sketch.cell_of(left, right), floor_)) continue;
-    PairRecord& record = pairs_[pairs_.find(pair_key(left, right))];
-    if (record.seams != nullptr) record.seams[record.seam_count++] = seam;
-  }
+  });
   for (uint32_t i = 0; i < pairs_.size(); ++i) {
     if (pairs_[i].seams != nullptr) queue_.push({pairs_[i].count, order_of(pairs_[i]), i});
   }
+}
+
+// Adds the seams whose pairs may reach the floor to the counts of these pairs. Notes the records at
+// `record_of_seam`, and returns where it stopped.
+template <class Unit>
+uint32_t* PairTrainer<Unit>::count_chunk(const PairSketch& sketch, const uint32_t* seams,
+                                    const size_t* cells, size_t count,
+                                    uint32_t* record_of_seam) {
+  const Unit* units = text_.data();
+  uint32_t reaching[kChunk];
+  const size_t reached = select_reaching(sketch, seams, cells, count, reaching);
+  uint64_t keys[kChunk];
+  for (size_t i = 0; i < reached; ++i) {
+    keys[i] = pair_key(units[reaching[i] - 1], units[reaching[i]]);
+    pairs_.prefetch(keys[i]);
+  }
+  for (size_t i = 0; i < reached; ++i) {
+    uint32_t found = pairs_.find(keys[i]);
+    if (found == PairIndex::kNone) found = pairs_.insert(keys[i]);
+    *record_of_seam++ = found;
+    PairRecord& record = pairs_[found];
+    record.count = checked_add(record.count, text_.weight_at(reaching[i]), "a pair");
+    ++record.seam_count;
+  }
+  return record_of_seam;
+}
+
+// Writes the seams whose pairs may reach the floor to `reaching`; returns how many.
+template <class Unit>
+size_t PairTrainer<Unit>::select_reaching(const PairSketch& sketch, const uint32_t* seams,
+                                          const size_t* cells, size_t count,
+                                          uint32_t* reaching) const {
+  size_t reached = 0;
+  for (size_t i = 0; i < count; ++i) {  // without a branch: half of them do
+    reaching[reached] = seams[i];
+    reached += sketch.reaches(cells[i], floor_);
+  }
+  return reached;
 }
 
 template <class Unit>

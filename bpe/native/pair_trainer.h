@@ -73,8 +73,13 @@ class PairTrainer {
   bool start_stage(bool floor_reached);
   void compact();
   void choose_floor(const PairSketch& sketch, bool floor_reached);
-  void count_pairs(const PairSketch& sketch);
-  void list_seams(const PairSketch& sketch);
+  template <class Visit>
+  void visit_seams(const PairSketch& sketch, Visit visit) const;
+  void count_and_list(const PairSketch& sketch);
+  uint32_t* count_chunk(const PairSketch& sketch, const uint32_t* seams, const size_t* cells,
+                        size_t count, uint32_t* record_of_seam);
+  size_t select_reaching(const PairSketch& sketch, const uint32_t* seams, const size_t* cells,
+                         size_t count, uint32_t* reaching) const;
   bool take_best(uint32_t* record);
   bool arena_is_full() const;
   uint64_t order_of(PairRecord& record);

@@ -5,6 +5,7 @@
 #include <exception>
 #include <thread>
 
+#include "cpu_dispatch.h"
 #include "errors.h"
 
 namespace beam_bpe {
@@ -34,7 +35,7 @@ WordCounter::WordCounter(std::optional<SchemeId> scheme, int threads) : scheme_(
 
 void WordCounter::count_range(const BinaryColumn& documents, int64_t begin, int64_t end,
                               WordTable* table) {
-  const ScanFunction scan = best_scans()[*scheme_];
+  const ScanFunction scan = scans_of(best_isa())[*scheme_];
   for (int64_t i = begin; i < end; ++i) {
     table->count_document(documents[i],
                           position_ + documents.start_of(i) - documents.start_of(0), scan);

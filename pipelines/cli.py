@@ -57,8 +57,8 @@ def _set_up_logging() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     handler.setLevel(logging.WARNING)
-    hide_reported_errors(handler)
     logging.basicConfig(handlers=[handler], level=logging.WARNING)
+    hide_reported_errors()
     # The closing summary of `train` says it too.
     logging.getLogger("bpe.training").setLevel(logging.ERROR)
 

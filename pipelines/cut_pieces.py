@@ -61,7 +61,8 @@ def cut_pieces(
         start: position of a mark, bytes.
         stop: position of a later mark, or None for the document's end.
         range_bytes: distance of the marks.
-        max_bytes: the longest stretch to hold in memory; at least two ranges are.
+        max_bytes: the longest stretch to hold in memory; two ranges are in any case, if the scheme
+            allows cuts.
 
     Raises:
         BadFileError: the scheme allows no cuts, and the document is longer than `max_bytes`.
@@ -130,7 +131,8 @@ class _Cutter:
         Mostly one; none if `start` is that cut; more where the stretch is longer than two ranges
         and has to be divided at borders of pre-tokens. At the document's end there is no cut.
         """
-        limit = 2 * self._range_bytes
+        shortest = 2 * self._range_bytes if self._finder.can_cut else self._max_bytes
+        limit = shortest
         search = mark
         while True:
             window = start + limit
@@ -151,7 +153,7 @@ class _Cutter:
                 continue
             yield self._piece(start, start + safe)
             start += safe
-            limit = 2 * self._range_bytes
+            limit = shortest
             self._drop_before(min(start, search))
 
     def _go_to(self, cut: int, part: int, stop: int | None) -> int | None:

@@ -23,7 +23,7 @@ from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
-from pipelines.settings import digest_of
+from pipelines.settings import digest_of, reading_settings
 from pipelines.token_rows import RowMaker
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
 from pipelines.worker_errors import reported_errors
@@ -68,7 +68,7 @@ class EncodeSettings:
             "special_text": self.special_text,
             "shard_bytes": self.shard_bytes,
             "max_row_tokens": self.max_row_tokens,
-            **self.read.to_settings(),
+            **reading_settings(self.read),
         }
 
     @property

@@ -35,7 +35,7 @@ from pipelines.output_files import (
 )
 from pipelines.plan import Plan, Unit
 from pipelines.rejects import BAD_FILE
-from pipelines.settings import describe_differences
+from pipelines.settings import describe_differences, refused_rejects
 from pipelines.write_shards import input_identity, sidecar_name
 from schemas.sidecars import Manifest, ShardSidecar
 
@@ -104,7 +104,9 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     changed = _changed_files(earlier["inputs"], inputs)
     notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
     finished = exists(join(output, MANIFEST)) and not changed
-    if changed:
+    if finished:
+        _refuse_rejects(output, settings)
+    if not finished:
         delete_files(output, [MANIFEST])
         write_atomically(output, RUN, _to_json(wanted))
     return Found(finished, not finished, tuple(notes))
@@ -141,6 +143,15 @@ def _refuse_other_settings(
         )
 
 
+def _refuse_rejects(output: str, settings: EncodeSettings) -> None:
+    rejects = read_manifest(output).totals["rejects"]
+    if refused_rejects(rejects, settings.read):
+        raise OutputError(
+            f"--output {output}: is finished, but left out bad rows or files ({rejects}); give "
+            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
+        )
+
+
 def _refuse_foreign_files(output: str) -> None:
     names = sorted(list_files(output))
     if names:
@@ -165,14 +176,16 @@ def find_finished_units(output: str, settings: EncodeSettings, plan: Plan) -> se
     names = list_files(output)
 
     def is_finished(unit: Unit) -> bool:
-        return _is_finished(output, names, settings.digest, unit)
+        return _is_finished(output, names, settings, unit)
 
     with ThreadPoolExecutor(_HASHING_THREADS) as threads:
         kept = threads.map(is_finished, plan.units)
         return {unit.index for unit, keep in zip(plan.units, kept, strict=True) if keep}
 
 
-def _is_finished(output: str, names: Mapping[str, int], digest: str, unit: Unit) -> bool:
+def _is_finished(
+    output: str, names: Mapping[str, int], settings: EncodeSettings, unit: Unit
+) -> bool:
     identity = input_identity(unit)
     part = 0
     while sidecar_name(unit.index, part) in names:
@@ -180,14 +193,16 @@ def _is_finished(output: str, names: Mapping[str, int], digest: str, unit: Unit)
             sidecar = _read_sidecar(output, sidecar_name(unit.index, part))
         except OutputError:
             return False
-        same = sidecar.settings_digest == digest and sidecar.inputs == identity
+        same = sidecar.settings_digest == settings.digest and sidecar.inputs == identity
         if not same or names.get(sidecar.file) != sidecar.file_bytes:
             return False
         if file_sha256(join(output, sidecar.file)) != sidecar.sha256:
             return False
         if sidecar.unit_totals is not None:
-            rejects = sidecar.unit_totals.rejects_file
-            return rejects is None or exists(join(output, rejects))
+            totals = sidecar.unit_totals
+            if refused_rejects(totals.rejects, settings.read):
+                return False
+            return totals.rejects_file is None or exists(join(output, totals.rejects_file))
         part += 1
     return False
 

@@ -80,7 +80,8 @@ def find_terminators(data: bytes, terminator: bytes, start: int = 0) -> _Positio
     """
     size = len(terminator)
     values = np.frombuffer(data, np.uint8)
-    found = np.flatnonzero(values[start : len(data) - size + 1] == terminator[0]) + start
+    behind_last = max(start, len(data) - size + 1)
+    found = np.flatnonzero(values[start:behind_last] == terminator[0]) + start
     for offset in range(1, size):
         found = found[values[found + offset] == terminator[offset]]
     if size == 1 or not len(found) or np.diff(found).min(initial=size) >= size:

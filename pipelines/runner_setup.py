@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
+import shlex
 import shutil
 import sys
 import threading
@@ -29,7 +30,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import PipelineOptions, StandardOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bpe.errors import BpeError, SettingsError
 from pipelines.worker_errors import own_error
@@ -73,36 +76,48 @@ def make_pipeline_options(
     if name in ("", "fnapirunner", "directrunner", "switchingdirectrunner"):
         if name in ("directrunner", "switchingdirectrunner"):
             notice(f"--runner={chosen.runner} runs in this process, as without --runner")
-        return PipelineOptions(["--runner=FnApiRunner", *_in_process(rest)])
+        return PipelineOptions(["--runner=FnApiRunner", *_quiet(_in_process(rest))])
     if name == "bundlebaseddirectrunner":
         raise SettingsError(
             "--runner=BundleBasedDirectRunner: this legacy runner does not run these jobs as "
             "other runners do; leave --runner out to run in this process"
         )
     if name == "prismrunner":
-        return PipelineOptions(["--runner=PrismRunner", *_with_prism_binary(rest)])
-    runner = _DASK_RUNNER if name == "daskrunner" else chosen.runner
+        return PipelineOptions(["--runner=PrismRunner", *_quiet(_with_prism_binary(rest))])
     if name == "daskrunner":
         _require_dask()
-    return PipelineOptions([f"--runner={runner}", *rest])
+        return PipelineOptions([f"--runner={_DASK_RUNNER}", *_quiet(_with_partitions(rest))])
+    return PipelineOptions([f"--runner={chosen.runner}", *rest])
+
+
+def _with_default(arguments: list[str], option: str, value: object) -> list[str]:
+    """Put an option in front unless the user gave it."""
+    given = any(argument.split("=", 1)[0] == option for argument in arguments)
+    return arguments if given else [f"{option}={value}", *arguments]
 
 
 def _in_process(rest: list[str]) -> list[str]:
     """Run on as many threads as there are cores unless the user said otherwise."""
-    given = {argument.split("=", 1)[0] for argument in rest}
-    added = []
-    if "--direct_running_mode" not in given:
-        added.append("--direct_running_mode=multi_threading")
-    if "--direct_num_workers" not in given:
-        added.append(f"--direct_num_workers={os.cpu_count() or 1}")
-    return [*added, *rest]
+    rest = _with_default(rest, "--direct_running_mode", "multi_threading")
+    return _with_default(rest, "--direct_num_workers", os.cpu_count() or 1)
 
 
 def _with_prism_binary(rest: list[str]) -> list[str]:
-    if any(argument.split("=", 1)[0] == "--prism_location" for argument in rest):
-        return rest
     location = os.environ.get(PRISM_VARIABLE) or shutil.which("prism")
-    return [f"--prism_location={location}", *rest] if location else rest
+    rest = _with_default(rest, "--prism_log_level", "warn")
+    return _with_default(rest, "--prism_location", location) if location else rest
+
+
+def _with_partitions(rest: list[str]) -> list[str]:
+    """Beam puts 128 elements into one partition: all units of a small job on one worker."""
+    if any(argument.startswith("--dask_partition_size") for argument in rest):
+        return rest
+    return _with_default(rest, "--dask_npartitions", 4 * (os.cpu_count() or 1))
+
+
+def _quiet(rest: list[str]) -> list[str]:
+    """Local workers write to the same terminal; their INFO lines say nothing to a user."""
+    return _with_default(rest, "--default_sdk_harness_log_level", "WARNING")
 
 
 def _require_dask() -> None:
@@ -156,7 +171,7 @@ def run_pipeline(
     """
     with _watch_workers(lost_worker or end_process):
         try:
-            pipeline = beam.Pipeline(options=options)
+            pipeline = beam.Pipeline(runner=_make_runner(options), options=options)
             build(pipeline)
             result = pipeline.run()
             result.wait_until_finish()
@@ -167,6 +182,18 @@ def run_pipeline(
             if own is None:
                 raise
             raise own from None
+
+
+def _make_runner(options: PipelineOptions) -> Any:
+    """A runner where Beam's own would start workers that print too much; else None (Beam's)."""
+    direct = options.view_as(DirectOptions)
+    if direct.direct_running_mode != "multi_processing":
+        return None
+    # Beam's mode of that name is this environment with its own worker command.
+    direct.direct_running_mode = "in_memory"
+    command = f"exec {shlex.quote(sys.executable)} -m pipelines.worker_process"
+    environment = SubprocessSDKEnvironment.from_command_string(command)
+    return FnApiRunner(default_environment=environment)
 
 
 @contextmanager

@@ -10,9 +10,31 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["describe_differences", "digest_of"]
+from pipelines.read_options import ReadOptions
+
+__all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rejects"]
 
 _LONGEST_VALUE = 200
+_POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records")
+# The name under which rejects count files, `pipelines.rejects.BAD_FILE`.
+_BAD_FILE = "bad_file"
+
+
+def reading_settings(read: ReadOptions) -> dict[str, Any]:
+    """The reading options that decide what a good input gives.
+
+    The policies for bad rows and files are left out, so that a run that stopped at a bad row can
+    go on with `--on-bad-record=skip`; see `refused_rejects` for the other direction.
+    """
+    settings = dict(read.to_settings())
+    return {name: value for name, value in settings.items() if name not in _POLICIES}
+
+
+def refused_rejects(rejects: Mapping[str, int], read: ReadOptions) -> bool:
+    """Whether rows or files were set aside at which this run is to stop."""
+    files = rejects.get(_BAD_FILE, 0)
+    rows = sum(rejects.values()) - files
+    return (files > 0 and read.on_bad_file == "fail") or (rows > 0 and read.on_bad_record == "fail")
 
 
 def digest_of(value: Any) -> str:

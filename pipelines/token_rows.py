@@ -138,7 +138,7 @@ class RowMaker:
             lead[0] = max(lead[0], self._last_part + 1)
         # A running maximum for each document: those before it are too low to matter.
         apart = np.cumsum(starts) * (int(lead.max()) - int(lead.min()) + 1)
-        rising = np.maximum.accumulate(lead + apart) - apart + place
+        rising: _Ints = np.maximum.accumulate(lead + apart) - apart + place
         self._last_part = int(rising[-1])
         return rising
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import base64
 import logging
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from bpe import errors
 from bpe.errors import BpeError
@@ -39,6 +41,7 @@ def reported_errors() -> Iterator[None]:
     try:
         yield
     except (BpeError, OSError) as error:
+        hide_reported_errors()
         text = str(error)[:_LONGEST_MESSAGE]
         packed = base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
         message = f"{text} <<beam-bpe:{type(error).__name__}:{packed}>>"
@@ -71,20 +74,56 @@ def _rebuild(name: str, packed: str) -> BpeError:
     return errors.OutputError(message) if name.endswith("OSError") else BpeError(message)
 
 
-# Beam says this whenever it is imported without its Google Cloud extra.
-_IDLE_WARNING = "apitools not found"
+# What Beam and its runners log whenever all is well (without Beam's Google Cloud extra, on Prism,
+# on Dask), and beside an error that is reported anyway.
+_IDLE_RECORDS = (
+    "apitools not found",
+    "Really starting service",
+    "Really destroying service",
+    "The new default partition size",
+    "If direct_num_workers is not equal to 1",
+    "No semi_persistent_directory found",
+    "Prism received bundle error",
+    "stage.Execute aborting due to bundle error",
+)
 
 
 class _ReportedErrorFilter(logging.Filter):
-    """Drops records that repeat an error which the driver is going to print by itself."""
+    """Drops records that repeat a reported error, and those that say nothing to a user."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += str(record.exc_info[1])
-        return _MARKER.search(text) is None and not text.startswith(_IDLE_WARNING)
+        idle = any(phrase in text for phrase in _IDLE_RECORDS)
+        return not idle and _MARKER.search(text) is None
 
 
-def hide_reported_errors(handler: logging.Handler) -> None:
-    """Keep worker tracebacks that carry our marker out of what `handler` prints."""
-    handler.addFilter(_ReportedErrorFilter())
+class _QuietStream:
+    """A text stream that drops what repeats a reported error: Beam prints tracebacks to stderr."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._dropped = False
+
+    def write(self, text: str) -> int:
+        """Pass `text` on unless it holds a marker, or is the end of a line that was dropped."""
+        repeats = _MARKER.search(text) is not None or (self._dropped and text == "\n")
+        self._dropped = repeats and text != "\n"
+        return len(text) if repeats else int(self._stream.write(text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def hide_reported_errors() -> None:
+    """Keep this process from printing tracebacks of errors that are reported anyway.
+
+    Whatever prints there: Beam's `print` to stderr, and the handlers of loggers. Twice is no error.
+    """
+    if not isinstance(sys.stderr, _QuietStream):
+        sys.stderr = _QuietStream(sys.stderr)
+    loggers = [logging.getLogger(), *map(logging.getLogger, ("distributed", "apache_beam"))]
+    for handler in {each for logger in loggers for each in logger.handlers}:
+        if not any(isinstance(each, _ReportedErrorFilter) for each in handler.filters):
+            handler.addFilter(_ReportedErrorFilter())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import uuid
@@ -70,5 +71,7 @@ def write_file(path: str | os.PathLike[str], data: bytes) -> None:
             os.fsync(stream.fileno())
         temporary.replace(target)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        # The first failure is the one to report, also where there is nothing to clean up.
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise OutputError(f"{path} cannot be written: {error.strerror or error}") from error

@@ -130,6 +130,8 @@ def write_model_directory(
     if not target.exists():
         _write_new_directory(target, files)
         return
+    if not target.is_dir():
+        raise OutputError(f"{directory} is a file; choose another directory")
     present = [name for name in _FILE_NAMES if (target / name).exists()]
     if present and not overwrite:
         raise OutputError(

@@ -41,6 +41,7 @@ def run(arguments: Namespace) -> int:
     settings = _settings(arguments, tokenizer, read)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
+    _check_row_length(settings, plan)
     output = arguments.output
     prepare_output(output)
     found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
@@ -94,6 +95,20 @@ def _token_id(tokenizer: Tokenizer, option: str, value: str | None) -> int | Non
         return tokenizer.token_id(value)
     except BpeError as error:
         raise SettingsError(f"{option} {value}: {error}") from error
+
+
+def _check_row_length(settings: EncodeSettings, plan: Plan) -> None:
+    """Rows of one document carry rising part numbers, of which a range of a file has one."""
+    shortest = settings.read.range_bytes + 2
+    if settings.max_row_tokens >= shortest or settings.read.document_separator is not None:
+        return
+    for file in plan.files:
+        if file.format == "text" and file.size > settings.read.range_bytes:
+            raise SettingsError(
+                f"--max-row-tokens {settings.max_row_tokens}: {file.path} is one document cut into "
+                f"ranges of {settings.read.range_bytes} bytes, whose rows need up to {shortest} "
+                "ids; allow so many, or give a smaller --range-bytes"
+            )
 
 
 def _keep_finished(output: str, settings: EncodeSettings, plan: Plan, found: Found) -> set[int]:

@@ -42,7 +42,12 @@ from pipelines.progress import (
 )
 from pipelines.raw_documents import train_raw_sizes
 from pipelines.runner_setup import end_process, run_pipeline
-from pipelines.settings import describe_differences, digest_of
+from pipelines.settings import (
+    describe_differences,
+    digest_of,
+    reading_settings,
+    refused_rejects,
+)
 from pipelines.tokenizer_files import clear_model, is_finished_model, load_copy
 from pipelines.train_bpe import (
     TrainSettings,
@@ -184,7 +189,7 @@ def _input_list(plan: Plan) -> list[dict[str, Any]]:
 
 def _reading_settings(read: ReadOptions) -> dict[str, Any]:
     """Reading options that can change the counts; where files are cut cannot."""
-    settings = dict(read.to_settings())
+    settings = reading_settings(read)
     del settings["range_bytes"]
     return settings
 
@@ -235,6 +240,7 @@ def _count(this: _Job) -> CountArtifact:
     manifest = read_count_manifest(folder)
     if manifest is not None:
         refuse_other_counts(folder, manifest, settings, _input_list(plan))
+        _refuse_rejects(this, manifest)
         job.note(f"kept the counts in {folder}")
         return load_counts(folder)
     clear_counts(folder)
@@ -254,6 +260,15 @@ def _count(this: _Job) -> CountArtifact:
         )
     finish_counts(folder, len(plan.units), settings, _input_list(plan))
     return load_counts(folder)
+
+
+def _refuse_rejects(this: _Job, manifest: Mapping[str, Any]) -> None:
+    rejects = manifest["totals"]["rejects"]
+    if refused_rejects(rejects, this.read):
+        raise OutputError(
+            f"--output {this.output}: its counts left out bad rows or files ({rejects}); give "
+            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
+        )
 
 
 def _train(this: _Job, artifact: CountArtifact, record: Mapping[str, Any]) -> dict[int, Tokenizer]:

@@ -187,7 +187,7 @@ def test_export_and_import_give_the_same_tokenizer(tmp_path: Path) -> None:
             swap_ids(make(), 257, 258),
             (
                 r"x\.tiktoken cannot be written: .*not in the order of its merges "
-                r"\(merge 1, \(b'ab', b'c'\), has id 258; by ids that place is token 257\); write tok"
+                r"\(merge 1, \(b'ab', b'c'\), has id 258; by ids that place is token 257\); write"
             ),
         ),
         (replace(make(), normalizer="NFC"), r"no place for the normalizer NFC; write tokenizer"),

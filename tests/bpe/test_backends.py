@@ -1,0 +1,86 @@
+"""Which backend is in force, and that both halves offer the same."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bpe import backend as backend_module
+from bpe.backend import Backend, Encoder, get_backend
+from bpe.errors import BackendError, SettingsError
+from bpe.python_backend import PythonBackend
+from bpe.reference_encoding import ReferenceEncoder
+
+CACHED = (
+    backend_module._python_backend,
+    backend_module._native_backend,
+    backend_module._best_backend,
+)
+
+
+@pytest.fixture
+def without_native(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    find = importlib.import_module
+
+    def refuse(name: str, package: str | None = None) -> Any:
+        if name == "bpe.native_backend":
+            raise ImportError("no module named bpe._native")
+        return find(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", refuse)
+    for cached in CACHED:
+        cached.cache_clear()
+    yield
+    for cached in CACHED:
+        cached.cache_clear()
+
+
+def public_parameters(kind: type) -> dict[str, list[str]]:
+    return {
+        name: list(inspect.signature(member).parameters)
+        for name, member in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
+
+
+def test_backends_offer_the_same(backend: Backend) -> None:
+    assert backend.name in {"python", "native"}
+    assert public_parameters(type(backend)) == public_parameters(PythonBackend)
+    assert public_parameters(PythonBackend) == public_parameters(Backend)
+
+
+def test_the_specification_is_an_encoder() -> None:
+    assert public_parameters(ReferenceEncoder) == public_parameters(Encoder)
+
+
+def test_environment_names_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BPE_BACKEND", "python")
+    assert get_backend().name == "python"
+    monkeypatch.setenv("BPE_BACKEND", "rust")
+    with pytest.raises(SettingsError, match=r"BPE_BACKEND is 'rust': use one of auto, native"):
+        get_backend()
+    assert get_backend("python").name == "python"
+    with pytest.raises(SettingsError, match="backend is 'c'"):
+        get_backend("c")
+
+
+@pytest.mark.usefixtures("without_native")
+def test_native_insists() -> None:
+    with pytest.raises(BackendError, match="BPE_BACKEND=python"):
+        get_backend("native")
+
+
+@pytest.mark.usefixtures("without_native")
+def test_auto_falls_back_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("BPE_BACKEND", raising=False)
+    with pytest.warns(RuntimeWarning, match="using the python backend"):
+        assert get_backend().name == "python"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert get_backend("auto").name == "python"
+        assert get_backend().name == "python"

@@ -9,6 +9,12 @@ of `bpe.errors`; an argument of another Python type raises `TypeError`.
 from collections.abc import Callable
 from typing import Protocol, TypedDict
 
+import numpy as np
+import numpy.typing as npt
+
+def isa() -> str:
+    """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
+
 class ArrowColumn(Protocol):
     """An Arrow array of any library."""
 
@@ -84,4 +90,51 @@ class WordCounter:
 
         Returns large_binary words, ascending by bytes; int64 counts; int64 first positions, in
         bytes from the start of everything ever added.
+        """
+
+class Codec:
+    """Ids to bytes and back for one model; safe to use from several threads at once.
+
+    tokens: id to bytes; every single byte is there. merges: (left id, right id, new id), index =
+    rank. scheme: as for `WordCounter`; None takes a whole document as one pre-token, or leaves
+    the splitting to the caller. cache_bytes: bound of what each thread remembers.
+    Raises `VocabularyError` for a model that contradicts itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: dict[int, bytes],
+        merges: list[tuple[int, int, int]],
+        whole_piece: bool,
+        scheme: str | None,
+        cache_bytes: int,
+    ) -> None: ...
+    @property
+    def wide_ids(self) -> bool:
+        """Whether ids in columns are uint32; else uint16."""
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document."""
+
+    def encode_documents(self, texts: ArrowColumn, *, threads: int) -> Column:
+        """Ids of each document: large_list of uint16 or uint32."""
+
+    def encode_split_documents(
+        self, texts: ArrowColumn, piece_ends: ArrowColumn, first_pieces: ArrowColumn
+    ) -> Column:
+        """The same for documents whose pre-tokens the caller has found.
+
+        piece_ends: int64, ends of all pre-tokens, in bytes from the start of their document.
+        first_pieces: int64, one more than documents: where the ends of each document start.
+        Raises `InputError` where the ends do not cover a document exactly.
+        """
+
+    def decode(self, ids: ArrowColumn) -> bytes:
+        """Bytes of uint16 or uint32 ids; `InputError` names the first without token."""
+
+    def decode_lists(self, ids: ArrowColumn, offsets: ArrowColumn, *, threads: int) -> Column:
+        """Bytes of each list, large_binary: list i is ids[offsets[i]:offsets[i + 1]].
+
+        offsets: int64, one more than lists. Errors as `decode`; its index counts within a list.
         """

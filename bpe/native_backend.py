@@ -5,7 +5,7 @@ Importing this module fails with `ImportError` where `bpe._native` was not built
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -44,7 +44,7 @@ class NativeBackend:
         """
         counter = _native.WordCounter(scheme.name if _has_scan(scheme) else None, threads=threads)
         if _has_scan(scheme):
-            counter.add_documents(_cut_at_certain_cuts(texts, scheme) if threads > 1 else texts)
+            counter.add_documents(cut_long_documents(texts, scheme) if threads > 1 else texts)
         elif not scheme.pattern:
             counter.add_words(texts)
         else:
@@ -90,7 +90,67 @@ class NativeBackend:
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
-        raise NotImplementedError
+        return NativeEncoder(model, cache_bytes=cache_bytes)
+
+
+class NativeEncoder:
+    """Documents to ids and back for one model, on any number of threads.
+
+    Each thread that encodes at the same time has a cache of pre-tokens of its own, which stays
+    warm from call to call. cache_bytes: bound of one cache.
+    """
+
+    def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
+        self._scheme = model.scheme
+        self._codec = _native.Codec(
+            tokens=model.tokens,
+            merges=model.merges,
+            whole_piece=model.whole_piece,
+            scheme=model.scheme.name if _has_scan(model.scheme) else None,
+            cache_bytes=cache_bytes,
+        )
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document; any bytes."""
+        if self._split_in_python:
+            texts = pa.array([data], pa.large_binary())
+            return self._encode_split(texts).values.to_numpy().astype(np.uint32)
+        return self._codec.encode(data)
+
+    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+        """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
+        if self._split_in_python:
+            return self._encode_split(texts)
+        if threads == 1 or not _has_scan(self._scheme):
+            return pa.array(self._codec.encode_documents(texts, threads=threads))
+        pieces = cut_long_documents(texts, self._scheme)
+        encoded = pa.array(self._codec.encode_documents(pieces, threads=threads))
+        return encoded if pieces is texts else _join_pieces(encoded, pieces, texts)
+
+    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
+        """Bytes of ids; `InputError` names the first that is no key of the model's `tokens`."""
+        return self._codec.decode(pa.array(ids, pa.uint32()))
+
+    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids (uint16 or uint32, no nulls); errors as `decode`."""
+        return pa.array(self._codec.decode_lists(ids.values, ids.offsets, threads=threads))
+
+    @property
+    def _split_in_python(self) -> bool:
+        # Patterns of the user's go through the `regex` module; `none` splits nothing.
+        return bool(self._scheme.pattern) and not _has_scan(self._scheme)
+
+    def _encode_split(self, texts: pa.LargeBinaryArray) -> pa.LargeListArray:
+        ends: list[int] = []
+        first_pieces = [0]
+        for text in texts:
+            ends += accumulate(map(len, self._scheme.split(text.as_py())))
+            first_pieces.append(len(ends))
+        return pa.array(
+            self._codec.encode_split_documents(
+                texts, pa.array(ends, pa.int64()), pa.array(first_pieces, pa.int64())
+            )
+        )
 
 
 def _has_scan(scheme: Scheme) -> bool:
@@ -118,9 +178,9 @@ def _refuse_repeats(words: pa.LargeBinaryArray) -> None:
     raise CountTableError(f"word {word!r} has several counts: add them up first")
 
 
-def _cut_at_certain_cuts(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.LargeBinaryArray:
+def cut_long_documents(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.LargeBinaryArray:
     """The same bytes with long documents in pieces, whose pre-tokens are those of the document."""
-    offsets = np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+    offsets = _offsets(texts)
     if len(texts) == 0 or int(np.diff(offsets).max()) <= _SPLIT_BYTES:
         return texts
     finder = CutFinder(scheme)
@@ -133,6 +193,22 @@ def _cut_at_certain_cuts(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.Large
     return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), len(cut) - 1, [None, pa.py_buffer(cut), data]
     )
+
+
+def _offsets(texts: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
+    if len(texts) == 0:
+        return np.zeros(1, np.int64)
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+
+
+def _join_pieces(
+    encoded: pa.LargeListArray, pieces: pa.LargeBinaryArray, texts: pa.LargeBinaryArray
+) -> pa.LargeListArray:
+    """One list for each text out of those of its pieces; the ids are not moved."""
+    # Of equal borders any will do: between them stand empty texts, without ids.
+    rows = np.searchsorted(_offsets(pieces), _offsets(texts), side="left")
+    offsets = encoded.offsets.to_numpy()[rows]
+    return pa.LargeListArray.from_arrays(pa.array(offsets), encoded.values)
 
 
 def _cuts_between(data: memoryview, start: int, end: int, finder: CutFinder) -> list[int]:

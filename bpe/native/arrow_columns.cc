@@ -6,6 +6,8 @@ namespace beam_bpe {
 
 namespace {
 
+constexpr int64_t kNullable = 2;  // ARROW_FLAG_NULLABLE
+
 void refuse_nulls(const ArrowArray& array, const char* what) {
   if (array.null_count == 0 || array.buffers[0] == nullptr) return;
   const auto* bits = static_cast<const uint8_t*>(array.buffers[0]);
@@ -70,6 +72,18 @@ Int64Column::Int64Column(const ArrowSchema& schema, const ArrowArray& array, con
   if (length > 0) values = static_cast<const int64_t*>(array.buffers[1]) + array.offset;
 }
 
+IdColumn::IdColumn(const ArrowSchema& schema, const ArrowArray& array, const char* what)
+    : length(array.length), wide_(std::string_view(schema.format) == "I") {
+  if (!wide_ && std::string_view(schema.format) != "S") {
+    throw InputError(std::string(what) + ": Arrow type '" + schema.format +
+                     "' is not uint16 or uint32");
+  }
+  refuse_nulls(array, what);
+  if (length == 0) return;
+  const auto* bytes = static_cast<const uint8_t*>(array.buffers[1]);
+  ids_ = bytes + array.offset * (wide_ ? 4 : 2);
+}
+
 void export_column(OwnedColumn column, ArrowSchema* schema, ArrowArray* array) {
   const auto children = static_cast<int64_t>(column.children.size());
   *schema = {};
@@ -77,6 +91,7 @@ void export_column(OwnedColumn column, ArrowSchema* schema, ArrowArray* array) {
   auto* format = new std::string(std::move(column.format));
   schema->format = format->c_str();
   schema->name = "";
+  schema->flags = kNullable;  // as pyarrow has it for lists of its own
   schema->private_data = format;
   schema->release = release_schema;
   auto* owned = new std::vector<OwnedBuffer>(std::move(column.buffers));

@@ -50,6 +50,25 @@ struct Int64Column {
   Int64Column(const ArrowSchema& schema, const ArrowArray& array, const char* what);
 };
 
+// A uint16 or uint32 column without nulls; borrows its buffer.
+class IdColumn {
+ public:
+  IdColumn(const ArrowSchema& schema, const ArrowArray& array, const char* what);
+
+  int64_t length = 0;
+
+  // Calls work(const uint16_t*) or work(const uint32_t*) with the first id's address.
+  template <class Work>
+  auto visit(const Work& work) const {
+    return wide_ ? work(static_cast<const uint32_t*>(ids_))
+                 : work(static_cast<const uint16_t*>(ids_));
+  }
+
+ private:
+  const void* ids_ = nullptr;
+  bool wide_ = true;  // uint32
+};
+
 // Memory of a column to hand out, kept alive by its owner.
 struct OwnedBuffer {
   std::shared_ptr<const void> owner;

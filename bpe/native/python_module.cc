@@ -1,12 +1,16 @@
 // The Python face of the native core: converts arguments and results, releases the GIL, and turns
 // the core's errors into the classes of bpe/errors.py. bpe/_native.pyi documents every name.
+#include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <optional>
 
 #include "arrow_columns.h"
+#include "batch_encoder.h"
+#include "cpu_dispatch.h"
 #include "errors.h"
+#include "token_decoder.h"
 #include "training.h"
 #include "word_counter.h"
 
@@ -26,6 +30,7 @@ class ImportedColumn {
 
   const ArrowSchema& schema() const { return *schema_.get_pointer<ArrowSchema>(); }
   const ArrowArray& array() const { return *array_.get_pointer<ArrowArray>(); }
+  IdColumn ids(const char* what) const { return {schema(), array(), what}; }
   BinaryColumn binary(const char* what) const { return {schema(), array(), what}; }
   Int64Column int64(const char* what) const { return {schema(), array(), what}; }
 
@@ -206,6 +211,117 @@ void define_counting(py::module_& module) {
       .def("drain", &drain_counter);
 }
 
+// Ids to bytes and back for one model; safe to use from several Python threads.
+class Codec {
+ public:
+  Codec(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges, bool whole_piece,
+        const std::optional<std::string>& scheme, size_t cache_bytes) {
+    EncodingModel model;
+    for (const auto& [id, token] : tokens) {
+      model.ids.push_back(py::cast<uint32_t>(id));
+      model.tokens.push_back(py::cast<std::string>(token));
+    }
+    for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
+    model.whole_piece = whole_piece;
+    model.has_scheme = scheme.has_value();
+    model.scheme = scheme_of(scheme).value_or(SchemeId::gpt2);
+    const py::gil_scoped_release release;
+    decoder_ = std::make_unique<TokenDecoder>(model.ids, model.tokens);
+    encoder_ = std::make_unique<BatchEncoder>(std::move(model), cache_bytes);
+  }
+
+  py::array_t<uint32_t> encode(const py::bytes& document) {
+    const std::string_view text(document);
+    const IdBuffer ids = [&] {
+      const py::gil_scoped_release release;
+      return encoder_->encode(text);
+    }();
+    py::array_t<uint32_t> result(static_cast<py::ssize_t>(ids.size()));
+    if (ids.id_bytes() == 2) {
+      const auto* values = static_cast<const uint16_t*>(ids.data());
+      std::copy(values, values + ids.size(), result.mutable_data());
+    } else {
+      const auto* values = static_cast<const uint32_t*>(ids.data());
+      std::copy(values, values + ids.size(), result.mutable_data());
+    }
+    return result;
+  }
+
+  ExportedColumn encode_documents(const py::object& documents, size_t threads) {
+    const ImportedColumn column(documents);
+    const BinaryColumn view = column.binary("texts");
+    const py::gil_scoped_release release;
+    return ExportedColumn(encoder_->encode_documents(view, threads));
+  }
+
+  ExportedColumn encode_split_documents(const py::object& documents, const py::object& piece_ends,
+                                        const py::object& first_pieces) {
+    const ImportedColumn column(documents);
+    const ImportedColumn ends(piece_ends);
+    const ImportedColumn firsts(first_pieces);
+    const BinaryColumn view = column.binary("texts");
+    const Int64Column end_view = ends.int64("piece_ends");
+    const Int64Column first_view = firsts.int64("first_pieces");
+    const py::gil_scoped_release release;
+    return ExportedColumn(encoder_->encode_split_documents(view, end_view, first_view));
+  }
+
+  py::bytes decode(const py::object& ids) const {
+    const ImportedColumn column(ids);
+    const IdColumn view = column.ids("ids");
+    return view.visit([&](const auto* values) {
+      const auto count = static_cast<size_t>(view.length);
+      const size_t size = [&] {
+        const py::gil_scoped_release release;
+        return decoder_->decoded_size(values, count);
+      }();
+      auto text = py::reinterpret_steal<py::bytes>(
+          PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+      if (!text) throw py::error_already_set();
+      char* out = PyBytes_AS_STRING(text.ptr());
+      const py::gil_scoped_release release;  // nobody else knows the new object yet
+      decoder_->decode(values, count, out, size);
+      return text;
+    });
+  }
+
+  ExportedColumn decode_lists(const py::object& ids, const py::object& offsets,
+                              size_t threads) const {
+    const ImportedColumn id_column(ids);
+    const ImportedColumn offset_column(offsets);
+    const IdColumn view = id_column.ids("ids");
+    const Int64Column offset_view = offset_column.int64("offsets");
+    const py::gil_scoped_release release;
+    return view.visit([&](const auto* values) {
+      return ExportedColumn(
+          decoder_->decode_lists(values, view.length, offset_view, threads));
+    });
+  }
+
+  bool wide_ids() const { return encoder_->id_bytes() == 4; }
+
+ private:
+  std::unique_ptr<TokenDecoder> decoder_;
+  std::unique_ptr<BatchEncoder> encoder_;
+};
+
+void define_codec(py::module_& module) {
+  py::class_<Codec>(module, "Codec")
+      .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
+                    const std::optional<std::string>&, size_t>(),
+           py::kw_only(), py::arg("tokens"), py::arg("merges"), py::arg("whole_piece"),
+           py::arg("scheme"), py::arg("cache_bytes"))
+      .def_property_readonly("wide_ids", &Codec::wide_ids)
+      .def("encode", &Codec::encode, py::arg("data"))
+      .def("encode_documents", &Codec::encode_documents, py::arg("texts"), py::kw_only(),
+           py::arg("threads"))
+      .def("encode_split_documents", &Codec::encode_split_documents, py::arg("texts"),
+           py::arg("piece_ends"), py::arg("first_pieces"))
+      .def("decode", &Codec::decode, py::arg("ids"))
+      .def("decode_lists", &Codec::decode_lists, py::arg("ids"), py::arg("offsets"),
+           py::kw_only(), py::arg("threads"));
+}
+
 // Throws the class of bpe/errors.py that bears the C++ class's name.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -236,6 +352,8 @@ PYBIND11_MODULE(_native, module) {
       .def("__arrow_c_array__", &ExportedColumn::export_capsules,
            py::arg("requested_schema") = py::none());
   define_counting(module);
+  define_codec(module);
+  module.def("isa", [] { return isa_name(best_isa()); });
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
              py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),

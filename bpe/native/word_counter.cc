@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <thread>
 
 #include "cpu_dispatch.h"
 #include "errors.h"
+#include "worker_threads.h"
 
 namespace beam_bpe {
 
@@ -48,23 +47,11 @@ void WordCounter::add_documents(const BinaryColumn& documents) {
   const std::vector<int64_t> claims = make_claims(documents);
   const size_t workers = std::min(tables_.size(), claims.size() - 1);
   std::atomic<size_t> next{0};
-  std::vector<std::exception_ptr> failures(workers);
-  const auto work = [&](size_t worker) {
-    try {
-      for (size_t claim = next++; claim + 1 < claims.size(); claim = next++) {
-        count_range(documents, claims[claim], claims[claim + 1], &tables_[worker]);
-      }
-    } catch (...) {
-      failures[worker] = std::current_exception();
+  run_workers(workers, [&](size_t worker) {
+    for (size_t claim = next++; claim + 1 < claims.size(); claim = next++) {
+      count_range(documents, claims[claim], claims[claim + 1], &tables_[worker]);
     }
-  };
-  std::vector<std::thread> threads;
-  for (size_t worker = 1; worker < workers; ++worker) threads.emplace_back(work, worker);
-  work(0);
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  });
   position_ += documents.total_bytes();
 }
 

@@ -93,7 +93,8 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     wanted: dict[str, Any] = {"settings": settings.to_dict(), "inputs": inputs}
     path = join(output, RUN)
     if not exists(path):
-        _refuse_foreign_files(output)
+        if not overwrite:
+            _refuse_foreign_files(output)
         write_atomically(output, RUN, _to_json(wanted))
         return Found()
     try:

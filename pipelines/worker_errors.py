@@ -85,7 +85,13 @@ _IDLE_RECORDS = (
     "No semi_persistent_directory found",
     "Prism received bundle error",
     "stage.Execute aborting due to bundle error",
+    # A worker thread that finishes its bundle after another one's error has ended the job.
+    "self.active_bundle_processors.pop(instruction_id)",
 )
+
+
+def _is_noise(text: str) -> bool:
+    return _MARKER.search(text) is not None or any(phrase in text for phrase in _IDLE_RECORDS)
 
 
 class _ReportedErrorFilter(logging.Filter):
@@ -95,8 +101,7 @@ class _ReportedErrorFilter(logging.Filter):
         text = record.getMessage()
         if record.exc_info and record.exc_info[1] is not None:
             text += str(record.exc_info[1])
-        idle = any(phrase in text for phrase in _IDLE_RECORDS)
-        return not idle and _MARKER.search(text) is None
+        return not _is_noise(text)
 
 
 class _QuietStream:
@@ -108,7 +113,7 @@ class _QuietStream:
 
     def write(self, text: str) -> int:
         """Pass `text` on unless it holds a marker, or is the end of a line that was dropped."""
-        repeats = _MARKER.search(text) is not None or (self._dropped and text == "\n")
+        repeats = _is_noise(text) or (self._dropped and text == "\n")
         self._dropped = repeats and text != "\n"
         return len(text) if repeats else int(self._stream.write(text))
 

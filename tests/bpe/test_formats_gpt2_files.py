@@ -56,6 +56,14 @@ def test_bracketed_entries_that_no_merge_makes_are_special(tmp_path: Path) -> No
     assert 258 not in tokenizer.encode(" lost").tolist()
 
 
+def test_a_bracketed_entry_that_a_merge_makes_is_ordinary(tmp_path: Path) -> None:
+    pair = write(tmp_path, {**BYTES, "<p": 256, "<p>": 257}, "< p\n<p >\n")
+    tokenizer = Tokenizer.from_gpt2(*pair)
+    assert tokenizer.special_tokens == {}
+    assert tokenizer.encode("<p").tolist()[-1] == BYTES["p"]
+    assert tokenizer.token_bytes(257) == b"<p>"
+
+
 def test_special_tokens_may_be_named(tmp_path: Path) -> None:
     pair = write(tmp_path, {**BYTES, "BOS": 256, "fin de texte": 257}, "")
     tokenizer = Tokenizer.from_gpt2(*pair, special_tokens=["BOS", "fin de texte"])

@@ -67,6 +67,11 @@ def test_ids_are_tiktokens_where_every_token_has_a_merge(
         assert ours.encode(text).tolist() == theirs.encode_ordinary(text)
 
 
+def test_a_part_of_higher_rank_makes_no_merge() -> None:
+    ranks = {token: rank for rank, token in enumerate([*BYTES, b"xyz", b"yz"])}
+    assert recover_merges(ranks) == ([(121, 122, 257)], [256])
+
+
 def test_the_scheme_must_be_named(tmp_path: Path) -> None:
     path = write(tmp_path / "x.tiktoken", BYTES)
     for load in (Tokenizer.from_tiktoken, load_tokenizer):

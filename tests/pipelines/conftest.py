@@ -72,9 +72,7 @@ def tiny(data_dir: Path) -> Path:
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small tokenizer with one special token, as a model directory."""
     merges = [(b" ", b"t"), (b"h", b"e"), (b" t", b"he"), (b"a", b"n"), (b"an", b"d")]
-    tokenizer = Tokenizer.from_merges(
-        merges, pretokenizer="gpt2", special_tokens=["<|endoftext|>"]
-    )
+    tokenizer = Tokenizer.from_merges(merges, pretokenizer="gpt2", special_tokens=["<|endoftext|>"])
     directory = tmp_path_factory.mktemp("tokenizer") / "model"
     tokenizer.save(directory)
     return directory

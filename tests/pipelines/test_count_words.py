@@ -20,9 +20,7 @@ from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
 from pipelines.worker_errors import WorkerError
 
-WORD_COUNTS = st.dictionaries(
-    st.binary(max_size=6), st.integers(1, 2**40), min_size=1, max_size=20
-)
+WORD_COUNTS = st.dictionaries(st.binary(max_size=6), st.integers(1, 2**40), min_size=1, max_size=20)
 
 
 def table(counts: dict[bytes, int]) -> pa.Table:
@@ -49,7 +47,9 @@ def test_tables_add_up_word_by_word_in_byte_order(parts: list[dict[bytes, int]])
 def test_buckets_hold_each_word_once_and_depend_on_the_word_alone(
     counts: dict[bytes, int], buckets: int
 ) -> None:
-    whole = {word: b for b, part in split_by_bucket(table(counts), buckets) for word in as_dict(part)}
+    whole = {
+        word: b for b, part in split_by_bucket(table(counts), buckets) for word in as_dict(part)
+    }
     assert whole.keys() == counts.keys()
     for word in counts:
         assert [b for b, _ in split_by_bucket(table({word: 1}), buckets)] == [whole[word]]
@@ -117,8 +117,10 @@ def test_counts_of_a_cut_document_equal_the_uncut_ones(
     assert found.schema.metadata == expected.schema.metadata
 
 
-@settings(max_examples=30)
-@given(st.lists(st.sampled_from(["a b", "b", "", "c a"]), min_size=1, max_size=6), st.integers(1, 9))
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a b", "b", "", "c a"]), min_size=1, max_size=6), st.integers(1, 9)
+)
 def test_first_positions_are_in_the_order_of_files_and_rows(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], range_bytes: int
 ) -> None:
@@ -129,15 +131,19 @@ def test_first_positions_are_in_the_order_of_files_and_rows(
     plan = make_plan(list_inputs([str(folder)], read), read)
     transform = CountWords(CountSettings("whitespace", first_positions=True), read, buckets=1)
     elements = [unit.to_json().encode() for unit in plan.units]
-    parts = [from_ipc(data) for element in elements for _, data in transform._count.process(element)]
+    parts = [
+        from_ipc(data) for element in elements for _, data in transform._count.process(element)
+    ]
     found = add_tables(parts)
     order = [found["word"][row.as_py()].as_py() for row in pa.compute.sort_indices(found["first"])]
     # The rule of the scheme: runs of white space and of other characters, seen in reading order.
     seen: dict[bytes, None] = {}
     for line in [*lines, "z a"]:
-        for word in count_pretokens(line, "whitespace", first_positions=True).sort_by("first")[
-            "word"
-        ].to_pylist():
+        for word in (
+            count_pretokens(line, "whitespace", first_positions=True)
+            .sort_by("first")["word"]
+            .to_pylist()
+        ):
             seen.setdefault(word)
     assert order == list(seen)
 

@@ -15,6 +15,7 @@ import zstandard
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError, BadRecordError
 from bpe.schemes import get_scheme
+from pipelines import read_documents
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
 from pipelines.read_documents import read_unit
@@ -237,3 +238,14 @@ def test_a_file_that_vanished_is_left_out(tmp_path: Path) -> None:
     assert not list(read_unit(plan.units[1], options, finder, rejects))
     record = json.loads(rejects.to_jsonl())
     assert (record["reason"], record["byte_offset"]) == ("bad_file", 10)
+
+
+def test_a_file_found_bad_after_some_of_it_was_read_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As if it had gone bad between the look at the whole and the reading.
+    monkeypatch.setattr(read_documents, "check_whole", lambda _: None)
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(BAD_FILES["h.jsonl.gz"])
+    with pytest.raises(BadFileError, match="truncated"):
+        Outcome(path, on_bad_file="skip")

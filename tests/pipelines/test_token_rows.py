@@ -104,7 +104,11 @@ def test_rows_put_together_are_the_documents_however_batches_fall(
             last_part[row["document_id"]] = row["part"]
             found.setdefault(row["document_id"], []).extend(row["input_ids"])
     expected = [
-        [*([] if bos is None else [bos]), *sum(each, []), *([] if eos is None else [eos])]
+        [
+            *([] if bos is None else [bos]),
+            *(token for piece in each for token in piece),
+            *([] if eos is None else [eos]),
+        ]
         for each in documents
     ]
     assert list(found.values()) == expected

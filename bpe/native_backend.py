@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from bpe import _native
 from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.cut_points import CutFinder
-from bpe.errors import CountTableError, SettingsError
+from bpe.errors import CountTableError, SettingsError, VocabularyError
 from bpe.schemes import Scheme
 
 __all__ = ["NativeBackend"]
@@ -71,7 +71,7 @@ class NativeBackend:
                 "tie order 'first' needs the first position of each word: "
                 "count with first_positions=True"
             )
-        _refuse_repeats(words)
+        _check_words(words, counts)
         return MergeList(
             *_native.train_words(words, counts, first_positions, **_rules(rules), progress=progress)
         )
@@ -101,6 +101,7 @@ class NativeEncoder:
     """
 
     def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
+        _require_all_bytes(model)
         self._scheme = model.scheme
         self._codec = _native.Codec(
             tokens=model.tokens,
@@ -157,6 +158,14 @@ def _has_scan(scheme: Scheme) -> bool:
     return scheme.is_named and bool(scheme.pattern)
 
 
+def _require_all_bytes(model: EncodingModel) -> None:
+    missing = {bytes([value]) for value in range(256)}.difference(model.tokens.values())
+    if missing:
+        raise VocabularyError(
+            f"byte {min(missing)!r} has no id: a vocabulary needs every single byte"
+        )
+
+
 def _rules(rules: MergeRules) -> _native.RuleArguments:
     return {
         "max_merges": rules.max_merges,
@@ -167,7 +176,11 @@ def _rules(rules: MergeRules) -> _native.RuleArguments:
     }
 
 
-def _refuse_repeats(words: pa.LargeBinaryArray) -> None:
+def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
+    lowest = pc.min(counts).as_py()
+    if lowest is not None and lowest < 1:
+        word = words[pc.index(counts, lowest).as_py()].as_py()
+        raise CountTableError(f"word {word!r} has count {lowest}: counts start at 1")
     if len(words) < 2 or pc.all(pc.less(words[:-1], words[1:])).as_py():
         return  # in ascending order, as counting leaves them
     if pc.count_distinct(words).as_py() == len(words):

@@ -3,17 +3,20 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <string>
 
 #include "errors.h"
 
 namespace beam_bpe {
 
-// The sum of two counts; throws CountTableError beyond 2^63 - 1. `what` names the counted thing.
+// The sum of two counts; throws CountTableError beyond 2^63 - 1. `what` is what occurs so often.
 inline int64_t checked_add(int64_t a, int64_t b, const char* what) {
   int64_t sum;
   if (__builtin_add_overflow(a, b, &sum)) {
-    throw CountTableError(std::string("the count of ") + what +
-                          " exceeds 2^63 - 1; divide all counts by a common factor");
+    throw CountTableError(std::string(what) + " occurs more than " +
+                          std::to_string(std::numeric_limits<int64_t>::max()) +
+                          " times: train on a sample, or divide the counts");
   }
   return sum;
 }

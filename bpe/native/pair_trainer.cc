@@ -34,25 +34,23 @@ template <class Unit>
 LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress) {
   using Clock = std::chrono::steady_clock;
   auto next_report = Clock::now();
-  bool more = rules_.max_merges > 0;
-  if (more) {
-    more = start_stage(false);
-    while (more && static_cast<int64_t>(learned_.left.size()) < rules_.max_merges) {
-      if (progress && Clock::now() >= next_report) {
-        progress(static_cast<int64_t>(learned_.left.size()), rules_.max_merges);
-        next_report = Clock::now() + std::chrono::milliseconds(100);
-      }
-      uint32_t record;
-      if (take_best(&record)) {
-        merge(record);
-        if (arena_is_full()) more = start_stage(false);
-      } else {
-        more = start_stage(true);
-      }
+  const auto made = [this] { return static_cast<int64_t>(learned_.left.size()); };
+  bool more = start_stage(false);
+  while (more && made() < rules_.max_merges) {
+    if (progress && Clock::now() >= next_report) {
+      progress(made(), rules_.max_merges);
+      next_report = Clock::now() + std::chrono::milliseconds(100);
+    }
+    uint32_t record;
+    if (take_best(&record)) {
+      merge(record);
+      if (arena_is_full()) more = start_stage(false);
+    } else {
+      more = start_stage(true);
     }
   }
-  if (!more && rules_.max_merges > 0) learned_.stop_reason = why_no_more();
-  if (progress) progress(static_cast<int64_t>(learned_.left.size()), rules_.max_merges);
+  if (made() < rules_.max_merges) learned_.stop_reason = why_no_more();
+  if (progress) progress(made(), rules_.max_merges);
   return std::move(learned_);
 }
 

@@ -31,8 +31,8 @@ void check_words(const BinaryColumn& words, const Int64Column& counts,
   }
   for (int64_t i = 0; i < counts.length; ++i) {
     if (counts.values[i] < 1) {
-      throw CountTableError("word " + std::to_string(i) + " has the count " +
-                            std::to_string(counts.values[i]) + "; counts are at least 1");
+      throw CountTableError("words[" + std::to_string(i) + "] has count " +
+                            std::to_string(counts.values[i]) + ": counts start at 1");
     }
   }
 }

@@ -1,8 +1,155 @@
-"""Build of beam-bpe: packages and, where a compiler is there, the native core."""
+"""Build of beam-bpe: the packages and the native core `bpe._native`.
 
-from setuptools import find_packages, setup
+Environment variables (all optional, none is read at run time):
+
+    BPE_NO_NATIVE=1           build no native core; the library then runs on its Python backend
+    BPE_OPTIONAL_NATIVE=1     a compiler that fails gives a warning and the Python backend
+    BPE_DEBUG_BUILD=1         debug symbols, light optimisation, warnings are errors
+    BPE_SANITIZE=address,undefined    instrument for these sanitizers (implies debug symbols)
+    BPE_BUILD_JOBS=N          compiler processes at once (default: the number of cores)
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, find_packages, setup
+
+NATIVE_FOLDER = Path("bpe") / "native"
+X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
+
+# Only files of these names may hold instructions beyond the platform's baseline; which of them
+# runs is decided at run time. On other processors they are left out of the build.
+AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"]
+AVX512_FLAGS = [f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vbmi", "vbmi2")]
+AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2", "-maes"]
+AVX512_FLAGS = [
+    *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vbmi", "-mavx512vbmi2"),
+    *AVX2_FLAGS,
+]
+X86_FILE_FLAGS = {
+    "encode_passes_avx2.cc": AVX2_FLAGS,
+    "scan_avx2.cc": AVX2_FLAGS,
+    "scan_avx512.cc": AVX512_FLAGS,
+}
+
+HINT = """
+The native core of beam-bpe did not compile (the compiler's own message is above).
+It needs a C++17 compiler (g++ 9 or newer, or clang 10 or newer) and Python's headers:
+    Debian, Ubuntu   apt-get install g++ python3-dev
+    Fedora, RHEL     dnf install gcc-c++ python3-devel
+    macOS            xcode-select --install
+A compiler elsewhere is named with CXX=/path/to/g++ (and CC). Without one, install with
+BPE_NO_NATIVE=1: everything works, many times slower, on the Python backend.
+"""
+
+
+def switched_on(name: str) -> bool:
+    """True if the environment variable is set to anything but nothing or 0."""
+    return os.environ.get(name, "") not in {"", "0"}
+
+
+def native_sources() -> list[str]:
+    """Every C++ source file that this processor can use."""
+    sources = sorted(str(f) for f in NATIVE_FOLDER.glob("*.cc"))
+    return [f for f in sources if X86_64 or not f.endswith(tuple(X86_FILE_FLAGS))]
+
+
+def flags_of_file(source: str) -> list[str]:
+    """The flags that this source file needs beside those of all files."""
+    if source.endswith("python_module.cc"):
+        return ["-Wno-shadow"]  # pybind11's headers shadow names of their own
+    return next((flags for end, flags in X86_FILE_FLAGS.items() if source.endswith(end)), [])
+
+
+def compiler_flags() -> tuple[list[str], list[str]]:
+    """The flags for compiling and for linking."""
+    sanitizers = os.environ.get("BPE_SANITIZE", "")
+    compile_flags = ["-O3", "-g0", "-fvisibility=hidden", "-pthread"]
+    link_flags = ["-pthread"]
+    if switched_on("BPE_DEBUG_BUILD") or sanitizers:
+        compile_flags = ["-O1", "-g", "-fvisibility=hidden", "-pthread", "-fno-omit-frame-pointer"]
+        compile_flags += ["-Wall", "-Wextra", "-Wshadow", "-Wnon-virtual-dtor", "-Werror"]
+    if sanitizers:
+        compile_flags += [f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all"]
+        link_flags += [f"-fsanitize={sanitizers}"]
+    return compile_flags, link_flags
+
+
+def native_build() -> dict[str, Any]:
+    """The arguments of `setup` that build the native core; none if it is switched off."""
+    if switched_on("BPE_NO_NATIVE"):
+        return {}
+    # Needed at build time only, and only for the native core.
+    from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
+    from setuptools.command.build_ext import build_ext
+    from setuptools.errors import CCompilerError
+
+    headers = sorted(str(f) for f in NATIVE_FOLDER.glob("*.h"))
+    newest_header = max((Path(h).stat().st_mtime for h in headers), default=0.0)
+
+    def needs_recompile(obj: str, source: str) -> bool:
+        if not Path(obj).exists():
+            return True
+        newest = max(Path(source).stat().st_mtime, newest_header, Path(__file__).stat().st_mtime)
+        return Path(obj).stat().st_mtime <= newest
+
+    class BuildNative(build_ext):
+        """Adds the flags of single files, and turns a compiler's failure into a hint."""
+
+        def build_extension(self, ext: Extension) -> None:
+            plain_compile = self.compiler._compile  # noqa: SLF001 - the one hook per source file
+
+            def compile_one(
+                obj: str, src: str, ext_: str, cc_args: list[str], extra: list[str], pp: list[str]
+            ) -> None:
+                plain_compile(obj, src, ext_, cc_args, [*extra, *flags_of_file(src)], pp)
+
+            self.compiler._compile = compile_one  # noqa: SLF001
+            # What other settings compiled (a sanitizer's objects, say) must not be linked in.
+            stamp = Path(self.build_temp) / "flags"
+            flags = repr((compiler_flags(), X86_FILE_FLAGS))
+            if not stamp.exists() or stamp.read_text() != flags:
+                shutil.rmtree(self.build_temp, ignore_errors=True)
+                stamp.parent.mkdir(parents=True)
+                self.force = True
+            try:
+                super().build_extension(ext)
+                stamp.write_text(flags)
+            except CCompilerError as error:
+                if not switched_on("BPE_OPTIONAL_NATIVE"):
+                    raise SystemExit(f"{error}\n{HINT}") from error
+                sys.stderr.write(f"warning: {error}\n{HINT}\n")
+
+        def copy_extensions_to_source(self) -> None:
+            if Path(self.get_ext_fullpath(self.extensions[0].name)).exists() or Path(
+                self.build_lib, self.get_ext_filename(self.extensions[0].name)
+            ).exists():
+                super().copy_extensions_to_source()
+
+    ParallelCompile(
+        "BPE_BUILD_JOBS", default=os.cpu_count() or 1, needs_recompile=needs_recompile
+    ).install()
+    compile_flags, link_flags = compiler_flags()
+    extension = Pybind11Extension(
+        "bpe._native",
+        native_sources(),
+        cxx_std=17,
+        include_dirs=[str(NATIVE_FOLDER)],
+        extra_compile_args=compile_flags,
+        extra_link_args=link_flags,
+        depends=headers,
+    )
+    return {"ext_modules": [extension], "cmdclass": {"build_ext": BuildNative}}
+
 
 setup(
     packages=find_packages(include=["bpe", "bpe.*", "pipelines", "pipelines.*", "schemas"]),
     package_data={"bpe": ["py.typed", "*.pyi"]},
+    **native_build(),
 )

@@ -1,0 +1,140 @@
+"""The native core as Python sees it (bpe/native/python_module.cc); `native_backend` adapts it.
+
+Columns go in as anything with Arrow's `__arrow_c_array__`, without nulls: text as binary, string,
+large_binary or large_string, numbers as int64. They come out as `Column`, for `pyarrow.array`.
+Nothing is copied on either way, and Python's lock is free while the core works. Errors are those
+of `bpe.errors`; an argument of another Python type raises `TypeError`.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+def isa() -> str:
+    """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
+
+class ArrowColumn(Protocol):
+    """An Arrow array of any library."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Capsules of the C data interface: schema and array."""
+
+class Column:
+    """A result; hands itself over once."""
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
+        """Capsules of the C data interface; `ValueError` the second time."""
+
+class RuleArguments(TypedDict):
+    """The fields of `bpe.backend.MergeRules`."""
+
+    max_merges: int
+    tie_order: str
+    min_frequency: int
+    max_token_bytes: int | None
+    forbidden: list[bytes]
+
+def train_words(
+    words: ArrowColumn,
+    counts: ArrowColumn,
+    first_positions: ArrowColumn | None,
+    *,
+    max_merges: int,
+    tie_order: str,
+    min_frequency: int,
+    max_token_bytes: int | None,
+    forbidden: list[bytes],
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
+    """Learn merges from distinct words and their counts: (merges, counts, stop reason).
+
+    progress: called about ten times a second with (merges made, merges asked for), and at the
+        end; what it raises ends the training, as Ctrl-C does.
+    Raises `CountTableError` for a count below 1 and for a pair count above 2^63 - 1, `InputError`
+    for more than 2^32 - 66 bytes and words.
+    """
+
+def train_raw(
+    documents: ArrowColumn,
+    *,
+    max_merges: int,
+    tie_order: str,
+    min_frequency: int,
+    max_token_bytes: int | None,
+    forbidden: list[bytes],
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
+    """Learn merges from whole documents, as `train_words` does from words."""
+
+class WordCounter:
+    """Counts pre-tokens of many documents; a table for each thread, bounded by its caller.
+
+    scheme: gpt2, cl100k, o200k, llama3, qwen2 or whitespace; None if the caller brings words.
+    """
+
+    def __init__(self, scheme: str | None, *, threads: int) -> None: ...
+    def add_documents(self, texts: ArrowColumn) -> None:
+        """Count the pre-tokens of each element, a document of its own."""
+
+    def add_words(self, words: ArrowColumn) -> None:
+        """Count each element, a word as it is; empty ones are left out."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of all tables now; to stay within bounds, drain when it grows too large."""
+
+    def drain(self) -> tuple[Column, Column, Column]:
+        """All words so far, and empty the tables.
+
+        Returns large_binary words, ascending by bytes; int64 counts; int64 first positions, in
+        bytes from the start of everything ever added.
+        """
+
+class Codec:
+    """Ids to bytes and back for one model; safe to use from several threads at once.
+
+    tokens: id to bytes; every single byte is there. merges: (left id, right id, new id), index =
+    rank. scheme: as for `WordCounter`; None takes a whole document as one pre-token, or leaves
+    the splitting to the caller. cache_bytes: bound of what each thread remembers.
+    Raises `VocabularyError` for a model that contradicts itself.
+    """
+
+    def __init__(
+        self,
+        *,
+        tokens: dict[int, bytes],
+        merges: list[tuple[int, int, int]],
+        whole_piece: bool,
+        scheme: str | None,
+        cache_bytes: int,
+    ) -> None: ...
+    @property
+    def wide_ids(self) -> bool:
+        """Whether ids in columns are uint32; else uint16."""
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document."""
+
+    def encode_documents(self, texts: ArrowColumn, *, threads: int) -> Column:
+        """Ids of each document: large_list of uint16 or uint32."""
+
+    def encode_split_documents(
+        self, texts: ArrowColumn, piece_ends: ArrowColumn, first_pieces: ArrowColumn
+    ) -> Column:
+        """The same for documents whose pre-tokens the caller has found.
+
+        piece_ends: int64, ends of all pre-tokens, in bytes from the start of their document.
+        first_pieces: int64, one more than documents: where the ends of each document start.
+        Raises `InputError` where the ends do not cover a document exactly.
+        """
+
+    def decode(self, ids: ArrowColumn) -> bytes:
+        """Bytes of uint16 or uint32 ids; `InputError` names the first without token."""
+
+    def decode_lists(self, ids: ArrowColumn, offsets: ArrowColumn, *, threads: int) -> Column:
+        """Bytes of each list, large_binary: list i is ids[offsets[i]:offsets[i + 1]].
+
+        offsets: int64, one more than lists. Errors as `decode`; its index counts within a list.
+        """

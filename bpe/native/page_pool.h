@@ -1,0 +1,29 @@
+// Large blocks of memory that grow without copying, and a pool of released ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace beam_bpe {
+
+struct PageBlock {
+  uint8_t* data = nullptr;
+  size_t size = 0;     // bytes
+  size_t touched = 0;  // bytes that may have been written, and so hold the machine's memory
+};
+
+// A block of at least `size` bytes, from the pool or fresh; its content is anything. Throws
+// std::bad_alloc.
+PageBlock take_pages(size_t size);
+
+// The block with its content, grown to at least `size` bytes; it may move. Throws std::bad_alloc.
+PageBlock grow_pages(PageBlock block, size_t size);
+
+// Keeps the block for later, or gives it back to the system when the pool is full.
+void release_pages(PageBlock block) noexcept;
+
+// A block of zeros of exactly `size` bytes, for tables; released by `free_zeroed`.
+uint8_t* allocate_zeroed(size_t size);
+void free_zeroed(uint8_t* data, size_t size) noexcept;
+
+}  // namespace beam_bpe

@@ -1,0 +1,94 @@
+// What one thread remembers of the pre-tokens that it has encoded, in bounded memory.
+//
+// Two tables. Short pre-tokens with few ids sit in 64-byte entries, key and ids side by side, so
+// that a hit costs one cache line; the passes of encode_passes.h read them directly. Everything
+// else sits in a table of hashes over two arrays of bytes and ids. A table that is full is emptied
+// and filled again: that costs less than keeping track of what is in use.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "encode_passes.h"
+
+namespace beam_bpe {
+
+template <typename Id>
+class PieceCache {
+ public:
+  using Entry = CacheEntry<Id>;
+
+  struct Ids {
+    const Id* data;  // null if not found
+    size_t count;
+  };
+
+  // Pre-tokens above this many bytes are not remembered.
+  static constexpr size_t kLongestPiece = 256;
+
+  // bytes: bound of what both tables may hold; at least the smallest table is used.
+  PieceCache(const EncodePasses& passes, size_t bytes);
+  ~PieceCache();
+  PieceCache(const PieceCache&) = delete;
+  PieceCache& operator=(const PieceCache&) = delete;
+
+  // Makes room for `pieces` insertions into the table of entries. Until the next call the table
+  // stays where it is. expected_bytes: of text still to come, which sizes a fresh table.
+  void prepare(size_t pieces, size_t expected_bytes) {
+    if (used_ + pieces > limit_) make_room(pieces, expected_bytes);
+  }
+  uint8_t* table() const { return table_; }
+  uint32_t slot_mask() const { return slot_mask_; }
+  uint32_t slot_of(const uint8_t* key) const { return passes_.hash_key(key) & slot_mask_; }
+
+  // Entry of a key without zero bytes but its padding; null if there is none. An entry found
+  // elsewhere than in its slot changes places with the one that is there: what is asked for again
+  // and again then needs no search.
+  const Entry* find(const uint8_t* key, uint32_t slot);
+
+  // Remembers at most kInlineIds ids; `find` has not found the key.
+  void insert(const uint8_t* key, uint32_t slot, const uint32_t* ids, size_t count);
+
+  // The same for any pre-token of at most kLongestPiece bytes.
+  static uint64_t long_hash(const uint8_t* piece, size_t size);
+  Ids find_long(const uint8_t* piece, size_t size, uint64_t hash) const;
+  void insert_long(const uint8_t* piece, size_t size, uint64_t hash, const uint32_t* ids,
+                   size_t count);
+
+ private:
+  struct LongEntry {
+    uint64_t hash;  // 0 in an empty entry
+    uint32_t text;  // offset in texts_
+    uint32_t size;
+    uint32_t ids;   // offset in ids_
+    uint32_t count;
+  };
+
+  Entry* entry(uint32_t slot) const { return reinterpret_cast<Entry*>(table_ + slot); }
+  void make_room(size_t pieces, size_t expected_bytes);
+  void allocate(size_t entries);
+  void rehash(size_t entries);
+  size_t long_bytes() const {
+    return long_entries_.size() * sizeof(LongEntry) + texts_.size() + ids_.size() * sizeof(Id);
+  }
+  void grow_long();
+
+  const EncodePasses& passes_;
+  size_t most_entries_;
+  size_t most_long_bytes_;
+  uint8_t* table_ = nullptr;
+  size_t entries_ = 0;
+  uint32_t slot_mask_ = 0;
+  size_t used_ = 0;
+  size_t limit_ = 0;
+  std::vector<LongEntry> long_entries_;
+  size_t long_used_ = 0;
+  std::vector<uint8_t> texts_;
+  std::vector<Id> ids_;
+};
+
+extern template class PieceCache<uint16_t>;
+extern template class PieceCache<uint32_t>;
+
+}  // namespace beam_bpe

@@ -1,0 +1,76 @@
+#include "piece_merger.h"
+
+#include <algorithm>
+
+#include "short_merge.h"
+
+namespace beam_bpe {
+
+PieceMerger::PieceMerger(std::shared_ptr<const EncodingModel> model) : model_(std::move(model)) {
+  auto ranked = std::make_unique<RankedMerges>(*model_);
+  if (model_->whole_piece) find_unreachable(*ranked);
+  if (ranked->is_monotone()) {
+    table_ = std::make_unique<MergeTable>(*model_, *ranked);
+  } else {
+    ranked_ = std::move(ranked);
+  }
+}
+
+void PieceMerger::find_unreachable(const RankedMerges& merges) {
+  std::unordered_map<std::string, uint32_t> whole;  // of equal tokens the last one counts
+  for (size_t i = 0; i < model_->ids.size(); ++i) whole[model_->tokens[i]] = model_->ids[i];
+  std::vector<uint32_t> ids;
+  HeapMergeScratch scratch;
+  for (const auto& [bytes, id] : whole) {
+    if (bytes.empty()) continue;
+    merges.encode(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ids, scratch);
+    if (ids.size() == 1 && ids[0] == id) continue;
+    unreachable_.emplace(bytes, id);
+    longest_unreachable_ = std::max(longest_unreachable_, bytes.size());
+  }
+}
+
+uint32_t PieceMerger::unreachable_piece(const uint8_t* piece, size_t size) const {
+  if (size > longest_unreachable_) return kNoToken;
+  const auto found = unreachable_.find(std::string(reinterpret_cast<const char*>(piece), size));
+  return found == unreachable_.end() ? kNoToken : found->second;
+}
+
+void PieceMerger::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
+                         MergeScratch& scratch) const {
+  const uint32_t whole = unreachable_piece(piece, size);
+  if (whole != kNoToken) {
+    ids.assign(1, whole);
+    return;
+  }
+  if (ranked_) {
+    ranked_->encode(piece, size, ids, scratch.heap);
+    return;
+  }
+  ids.assign(piece, piece + size);
+  heap_merge(
+      ids, scratch.heap,
+      [this](uint32_t left, uint32_t right) { return table_->merged(left, right); },
+      [](uint32_t rank) { return rank; });
+  for (uint32_t& id : ids) id = table_->outer_id(id);
+}
+
+size_t PieceMerger::encode_short(const uint8_t* piece, size_t size, uint32_t* ids,
+                                 MergeScratch& scratch) const {
+  const uint32_t whole = unreachable_piece(piece, size);
+  if (whole != kNoToken) {
+    ids[0] = whole;
+    return 1;
+  }
+  if (ranked_ || size > kShortPiece) {
+    std::vector<uint32_t> found;
+    encode(piece, size, found, scratch);
+    std::copy(found.begin(), found.end(), ids);
+    return found.size();
+  }
+  const size_t count = short_merge(*table_, piece, size, ids);
+  for (size_t i = 0; i < count; ++i) ids[i] = table_->outer_id(ids[i]);
+  return count;
+}
+
+}  // namespace beam_bpe

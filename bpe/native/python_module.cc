@@ -1,0 +1,366 @@
+// The Python face of the native core: converts arguments and results, releases the GIL, and turns
+// the core's errors into the classes of bpe/errors.py. bpe/_native.pyi documents every name.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+
+#include "arrow_columns.h"
+#include "batch_encoder.h"
+#include "cpu_dispatch.h"
+#include "errors.h"
+#include "token_decoder.h"
+#include "training.h"
+#include "word_counter.h"
+
+namespace py = pybind11;
+
+namespace beam_bpe {
+namespace {
+
+// An Arrow column that Python handed in, kept alive while the core reads it.
+class ImportedColumn {
+ public:
+  explicit ImportedColumn(const py::object& column) {
+    py::tuple capsules = column.attr("__arrow_c_array__")();
+    schema_ = capsules[0];
+    array_ = capsules[1];
+  }
+
+  const ArrowSchema& schema() const { return *schema_.get_pointer<ArrowSchema>(); }
+  const ArrowArray& array() const { return *array_.get_pointer<ArrowArray>(); }
+  IdColumn ids(const char* what) const { return {schema(), array(), what}; }
+  BinaryColumn binary(const char* what) const { return {schema(), array(), what}; }
+  Int64Column int64(const char* what) const { return {schema(), array(), what}; }
+
+ private:
+  py::capsule schema_;
+  py::capsule array_;
+};
+
+// A result on its way to pyarrow, which takes it through Arrow's capsule protocol, once.
+class ExportedColumn {
+ public:
+  explicit ExportedColumn(OwnedColumn column) : column_(std::move(column)) {}
+
+  // `schema`: the type that the consumer would like; the protocol lets us ignore it.
+  py::tuple export_capsules(const py::object& schema) {
+    static_cast<void>(schema);
+    if (taken_) throw py::value_error("this column was handed over already");
+    taken_ = true;
+    auto* exported_schema = new ArrowSchema;
+    auto* exported_array = new ArrowArray;
+    export_column(std::move(column_), exported_schema, exported_array);
+    return py::make_tuple(
+        py::capsule(exported_schema, "arrow_schema", &drop<ArrowSchema, capsule_name_schema>),
+        py::capsule(exported_array, "arrow_array", &drop<ArrowArray, capsule_name_array>));
+  }
+
+ private:
+  static constexpr const char* capsule_name_schema() { return "arrow_schema"; }
+  static constexpr const char* capsule_name_array() { return "arrow_array"; }
+
+  // A consumer marks what it took as released; what nobody took is released here.
+  template <class Structure, const char* (*Name)()>
+  static void drop(PyObject* capsule) {
+    auto* structure = static_cast<Structure*>(PyCapsule_GetPointer(capsule, Name()));
+    if (structure->release != nullptr) structure->release(structure);
+    delete structure;
+  }
+
+  OwnedColumn column_;
+  bool taken_ = false;
+};
+
+std::optional<SchemeId> scheme_of(const std::optional<std::string>& name) {
+  if (!name.has_value()) return std::nullopt;
+  const char* const names[] = {"gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace"};
+  for (size_t i = 0; i < kSchemeCount; ++i) {
+    if (*name == names[i]) return static_cast<SchemeId>(i);
+  }
+  throw SettingsError("no native scan for the scheme '" + *name + "'");
+}
+
+// Calls the user's function, and lets Ctrl-C end the work.
+TrainingProgress progress_of(const py::object& callback) {
+  return [callback](int64_t done, int64_t most) {
+    py::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    if (!callback.is_none()) callback(done, most);
+  };
+}
+
+TrainingRules rules_of(int64_t max_merges, const std::string& tie_order, int64_t min_frequency,
+                       std::optional<int64_t> max_token_bytes,
+                       const std::vector<py::bytes>& forbidden) {
+  TrainingRules rules;
+  rules.max_merges = max_merges;
+  rules.tie_order = parse_tie_order(tie_order);
+  rules.min_frequency = min_frequency;
+  if (max_token_bytes.has_value()) {
+    if (*max_token_bytes < 1) throw SettingsError("max_token_bytes must be at least 1");
+    rules.max_token_bytes = static_cast<uint64_t>(*max_token_bytes);
+  }
+  for (const py::bytes& text : forbidden) rules.forbidden.emplace_back(std::string(text));
+  return rules;
+}
+
+const char* name_of(StopReason reason) {
+  if (reason == StopReason::kVocabSize) return "vocab_size";
+  return reason == StopReason::kMinFrequency ? "min_frequency" : "exhausted";
+}
+
+py::tuple merges_to_python(const LearnedMerges& learned) {
+  std::vector<py::bytes> tokens;
+  tokens.reserve(learned.tokens.size());
+  for (size_t id = 0; id < learned.tokens.size(); ++id) tokens.emplace_back(learned.tokens[id]);
+  py::list merges(learned.left.size());
+  py::list counts(learned.left.size());
+  for (size_t i = 0; i < learned.left.size(); ++i) {
+    merges[i] = py::make_tuple(tokens[learned.left[i]], tokens[learned.right[i]]);
+    counts[i] = py::int_(learned.counts[i]);
+  }
+  return py::make_tuple(merges, counts, name_of(learned.stop_reason));
+}
+
+py::tuple train_words_from_python(const py::object& words, const py::object& counts,
+                                  const py::object& first_positions, int64_t max_merges,
+                                  const std::string& tie_order, int64_t min_frequency,
+                                  std::optional<int64_t> max_token_bytes,
+                                  const std::vector<py::bytes>& forbidden,
+                                  const py::object& progress) {
+  const TrainingRules rules =
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+  const ImportedColumn word_column(words);
+  const ImportedColumn count_column(counts);
+  std::optional<ImportedColumn> first_column;
+  Int64Column first;
+  if (!first_positions.is_none()) {
+    first_column.emplace(first_positions);
+    first = first_column->int64("first_positions");
+  }
+  const auto report = progress_of(progress);
+  const LearnedMerges learned = [&] {
+    const BinaryColumn word_view = word_column.binary("words");
+    const Int64Column count_view = count_column.int64("counts");
+    py::gil_scoped_release release;
+    return train_words(word_view, count_view, first_column.has_value() ? &first : nullptr, rules,
+                       report);
+  }();
+  return merges_to_python(learned);
+}
+
+py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
+                                const std::string& tie_order, int64_t min_frequency,
+                                std::optional<int64_t> max_token_bytes,
+                                const std::vector<py::bytes>& forbidden,
+                                const py::object& progress) {
+  const TrainingRules rules =
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+  const ImportedColumn column(documents);
+  const auto report = progress_of(progress);
+  const LearnedMerges learned = [&] {
+    const BinaryColumn view = column.binary("documents");
+    py::gil_scoped_release release;
+    return train_raw(view, rules, report);
+  }();
+  return merges_to_python(learned);
+}
+
+void add_column(WordCounter& counter, const py::object& texts,
+                void (WordCounter::*add)(const BinaryColumn&)) {
+  const ImportedColumn column(texts);
+  const BinaryColumn view = column.binary("texts");
+  py::gil_scoped_release release;
+  (counter.*add)(view);
+}
+
+py::tuple drain_counter(WordCounter& counter) {
+  WordCounts words = [&counter] {
+    py::gil_scoped_release release;
+    return counter.drain();
+  }();
+  const auto length = static_cast<int64_t>(words.counts.size());
+  OwnedColumn bytes{"Z", length, {}, {}};
+  bytes.buffers.push_back(own_buffer(std::move(words.offsets)));
+  bytes.buffers.push_back(own_buffer(std::move(words.bytes)));
+  OwnedColumn counts{"l", length, {own_buffer(std::move(words.counts))}, {}};
+  OwnedColumn firsts{"l", length, {own_buffer(std::move(words.firsts))}, {}};
+  return py::make_tuple(ExportedColumn(std::move(bytes)), ExportedColumn(std::move(counts)),
+                        ExportedColumn(std::move(firsts)));
+}
+
+void define_counting(py::module_& module) {
+  py::class_<WordCounter>(module, "WordCounter")
+      .def(py::init([](const std::optional<std::string>& scheme, int threads) {
+             return WordCounter(scheme_of(scheme), threads);
+           }),
+           py::arg("scheme"), py::kw_only(), py::arg("threads"))
+      .def("add_documents",
+           [](WordCounter& counter, const py::object& texts) {
+             add_column(counter, texts, &WordCounter::add_documents);
+           },
+           py::arg("texts"))
+      .def("add_words",
+           [](WordCounter& counter, const py::object& words) {
+             add_column(counter, words, &WordCounter::add_words);
+           },
+           py::arg("words"))
+      .def_property_readonly("memory_bytes", &WordCounter::memory_bytes)
+      .def("drain", &drain_counter);
+}
+
+// Ids to bytes and back for one model; safe to use from several Python threads.
+class Codec {
+ public:
+  Codec(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges, bool whole_piece,
+        const std::optional<std::string>& scheme, size_t cache_bytes) {
+    EncodingModel model;
+    for (const auto& [id, token] : tokens) {
+      model.ids.push_back(py::cast<uint32_t>(id));
+      model.tokens.push_back(py::cast<std::string>(token));
+    }
+    for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
+    model.whole_piece = whole_piece;
+    model.has_scheme = scheme.has_value();
+    model.scheme = scheme_of(scheme).value_or(SchemeId::gpt2);
+    const py::gil_scoped_release release;
+    decoder_ = std::make_unique<TokenDecoder>(model.ids, model.tokens);
+    encoder_ = std::make_unique<BatchEncoder>(std::move(model), cache_bytes);
+  }
+
+  py::array_t<uint32_t> encode(const py::bytes& document) {
+    const std::string_view text(document);
+    const IdBuffer ids = [&] {
+      const py::gil_scoped_release release;
+      return encoder_->encode(text);
+    }();
+    py::array_t<uint32_t> result(static_cast<py::ssize_t>(ids.size()));
+    if (ids.id_bytes() == 2) {
+      const auto* values = static_cast<const uint16_t*>(ids.data());
+      std::copy(values, values + ids.size(), result.mutable_data());
+    } else {
+      const auto* values = static_cast<const uint32_t*>(ids.data());
+      std::copy(values, values + ids.size(), result.mutable_data());
+    }
+    return result;
+  }
+
+  ExportedColumn encode_documents(const py::object& documents, size_t threads) {
+    const ImportedColumn column(documents);
+    const BinaryColumn view = column.binary("texts");
+    const py::gil_scoped_release release;
+    return ExportedColumn(encoder_->encode_documents(view, threads));
+  }
+
+  ExportedColumn encode_split_documents(const py::object& documents, const py::object& piece_ends,
+                                        const py::object& first_pieces) {
+    const ImportedColumn column(documents);
+    const ImportedColumn ends(piece_ends);
+    const ImportedColumn firsts(first_pieces);
+    const BinaryColumn view = column.binary("texts");
+    const Int64Column end_view = ends.int64("piece_ends");
+    const Int64Column first_view = firsts.int64("first_pieces");
+    const py::gil_scoped_release release;
+    return ExportedColumn(encoder_->encode_split_documents(view, end_view, first_view));
+  }
+
+  py::bytes decode(const py::object& ids) const {
+    const ImportedColumn column(ids);
+    const IdColumn view = column.ids("ids");
+    return view.visit([&](const auto* values) {
+      const auto count = static_cast<size_t>(view.length);
+      const size_t size = [&] {
+        const py::gil_scoped_release release;
+        return decoder_->decoded_size(values, count);
+      }();
+      auto text = py::reinterpret_steal<py::bytes>(
+          PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
+      if (!text) throw py::error_already_set();
+      char* out = PyBytes_AS_STRING(text.ptr());
+      const py::gil_scoped_release release;  // nobody else knows the new object yet
+      decoder_->decode(values, count, out, size);
+      return text;
+    });
+  }
+
+  ExportedColumn decode_lists(const py::object& ids, const py::object& offsets,
+                              size_t threads) const {
+    const ImportedColumn id_column(ids);
+    const ImportedColumn offset_column(offsets);
+    const IdColumn view = id_column.ids("ids");
+    const Int64Column offset_view = offset_column.int64("offsets");
+    const py::gil_scoped_release release;
+    return view.visit([&](const auto* values) {
+      return ExportedColumn(
+          decoder_->decode_lists(values, view.length, offset_view, threads));
+    });
+  }
+
+  bool wide_ids() const { return encoder_->id_bytes() == 4; }
+
+ private:
+  std::unique_ptr<TokenDecoder> decoder_;
+  std::unique_ptr<BatchEncoder> encoder_;
+};
+
+void define_codec(py::module_& module) {
+  py::class_<Codec>(module, "Codec")
+      .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
+                    const std::optional<std::string>&, size_t>(),
+           py::kw_only(), py::arg("tokens"), py::arg("merges"), py::arg("whole_piece"),
+           py::arg("scheme"), py::arg("cache_bytes"))
+      .def_property_readonly("wide_ids", &Codec::wide_ids)
+      .def("encode", &Codec::encode, py::arg("data"))
+      .def("encode_documents", &Codec::encode_documents, py::arg("texts"), py::kw_only(),
+           py::arg("threads"))
+      .def("encode_split_documents", &Codec::encode_split_documents, py::arg("texts"),
+           py::arg("piece_ends"), py::arg("first_pieces"))
+      .def("decode", &Codec::decode, py::arg("ids"))
+      .def("decode_lists", &Codec::decode_lists, py::arg("ids"), py::arg("offsets"),
+           py::kw_only(), py::arg("threads"));
+}
+
+// Throws the class of bpe/errors.py that bears the C++ class's name.
+void register_errors() {
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    const auto raise = [](const char* name, const std::exception& error) {
+      const py::object type = py::module_::import("bpe.errors").attr(name);
+      PyErr_SetString(type.ptr(), error.what());
+    };
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const SettingsError& error) {
+      raise("SettingsError", error);
+    } catch (const VocabularyError& error) {
+      raise("VocabularyError", error);
+    } catch (const CountTableError& error) {
+      raise("CountTableError", error);
+    } catch (const InputError& error) {
+      raise("InputError", error);
+    }
+  });
+}
+
+}  // namespace
+
+PYBIND11_MODULE(_native, module) {
+  module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
+  register_errors();
+  py::class_<ExportedColumn>(module, "Column")
+      .def("__arrow_c_array__", &ExportedColumn::export_capsules,
+           py::arg("requested_schema") = py::none());
+  define_counting(module);
+  define_codec(module);
+  module.def("isa", [] { return isa_name(best_isa()); });
+  module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
+             py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
+             py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),
+             py::arg("forbidden"), py::arg("progress"));
+  module.def("train_raw", &train_raw_from_python, py::arg("documents"), py::kw_only(),
+             py::arg("max_merges"), py::arg("tie_order"), py::arg("min_frequency"),
+             py::arg("max_token_bytes"), py::arg("forbidden"), py::arg("progress"));
+}
+
+}  // namespace beam_bpe

@@ -1,0 +1,94 @@
+#include "ranked_merges.h"
+
+#include <algorithm>
+#include "errors.h"
+
+namespace beam_bpe {
+namespace {
+
+uint64_t pair_key(uint32_t left, uint32_t right) {
+  return static_cast<uint64_t>(left) << 32 | right;
+}
+
+}  // namespace
+
+RankedMerges::RankedMerges(const EncodingModel& model) : model_(model) {
+  if (model.ids.size() != model.tokens.size()) {
+    throw VocabularyError("the model has " + std::to_string(model.ids.size()) + " ids for " +
+                                std::to_string(model.tokens.size()) + " tokens");
+  }
+  index_tokens();
+  index_merges();
+  check_order();
+}
+
+void RankedMerges::index_tokens() {
+  std::fill(byte_ids_, byte_ids_ + 256, kNoToken);
+  for (size_t i = 0; i < model_.ids.size(); ++i) {
+    const uint32_t id = model_.ids[i];
+    if (id >= kMaxIds) {
+      throw VocabularyError("token id " + std::to_string(id) + " is above " +
+                                  std::to_string(kMaxIds - 1) + ", the largest supported");
+    }
+    if (id >= index_.size()) index_.resize(id + 1, kNoToken);
+    if (index_[id] != kNoToken) {
+      throw VocabularyError("token id " + std::to_string(id) + " is used twice");
+    }
+    index_[id] = static_cast<uint32_t>(i);
+    const std::string& bytes = model_.tokens[i];
+    if (bytes.size() == 1) byte_ids_[static_cast<uint8_t>(bytes[0])] = id;
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (byte_ids_[byte] == kNoToken) {
+      throw VocabularyError("byte " + std::to_string(byte) +
+                                  " has no id: a vocabulary needs every single byte");
+    }
+  }
+}
+
+void RankedMerges::index_merges() {
+  ranks_.reserve(model_.merges.size());
+  for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
+    const Merge& merge = model_.merges[rank];
+    if (!has_id(merge.left) || !has_id(merge.right) || !has_id(merge.result) ||
+        bytes(merge.left) + bytes(merge.right) != bytes(merge.result) ||
+        bytes(merge.left).empty() || bytes(merge.right).empty()) {
+      throw VocabularyError("merge " + std::to_string(rank) + " (" +
+                                  std::to_string(merge.left) + ", " + std::to_string(merge.right) +
+                                  ") does not spell token " + std::to_string(merge.result));
+    }
+    ranks_[pair_key(merge.left, merge.right)] = static_cast<uint32_t>(rank);
+  }
+}
+
+void RankedMerges::check_order() {
+  std::vector<uint32_t> last_rank(index_.size(), 0);  // 1 + rank of the last merge that makes it
+  for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
+    last_rank[model_.merges[rank].result] = static_cast<uint32_t>(rank) + 1;
+  }
+  for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
+    const Merge& merge = model_.merges[rank];
+    if (last_rank[merge.left] > rank || last_rank[merge.right] > rank) is_monotone_ = false;
+  }
+}
+
+uint32_t RankedMerges::rank(uint32_t left, uint32_t right) const {
+  const auto found = ranks_.find(pair_key(left, right));
+  return found == ranks_.end() ? kNoToken : found->second;
+}
+
+bool RankedMerges::is_known(size_t rank) const {
+  const Merge& merge = model_.merges[rank];
+  return ranks_.at(pair_key(merge.left, merge.right)) == rank;
+}
+
+uint32_t RankedMerges::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
+                              HeapMergeScratch& scratch) const {
+  ids.resize(size);
+  for (size_t i = 0; i < size; ++i) ids[i] = byte_ids_[piece[i]];
+  return heap_merge(
+      ids, scratch, [this](uint32_t left, uint32_t right) { return rank(left, right); },
+      [this](uint32_t found) { return model_.merges[found].result; });
+}
+
+}  // namespace beam_bpe

@@ -1,0 +1,54 @@
+// The merges of a model as they were given: any ranks, several merges per token.
+//
+// Encodes by a heap in O(n log n), whatever the merges are. It is the oracle of the faster
+// encoders, and stands in for them where a model has no normal form (see merge_table.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "encoding_model.h"
+#include "heap_merge.h"
+
+namespace beam_bpe {
+
+inline constexpr uint32_t kNoToken = UINT32_MAX;
+
+class RankedMerges {
+ public:
+  // Keeps a reference to the model. Throws VocabularyError for a byte without id, an id
+  // that is used twice or too large, a merge whose bytes are not those of its result.
+  explicit RankedMerges(const EncodingModel& model);
+
+  uint32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
+  const std::string& bytes(uint32_t id) const { return model_.tokens[index_[id]]; }
+
+  // Whether every merge has a higher rank than all merges that make its halves, so that merges
+  // are applied in the order of their ranks.
+  bool is_monotone() const { return is_monotone_; }
+
+  // Ids of a piece by merging alone. Returns the rank of the last merge, kNoToken if none.
+  uint32_t encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
+                  HeapMergeScratch& scratch) const;
+
+  // Whether merges[rank] is looked up for its pair (of a pair given twice, the last one is).
+  bool is_known(size_t rank) const;
+
+ private:
+  void index_tokens();
+  void index_merges();
+  void check_order();
+  bool has_id(uint32_t id) const { return id < index_.size() && index_[id] != kNoToken; }
+  uint32_t rank(uint32_t left, uint32_t right) const;
+
+  const EncodingModel& model_;
+  uint32_t byte_ids_[256];
+  std::vector<uint32_t> index_;  // id to position in the model's tokens
+  std::unordered_map<uint64_t, uint32_t> ranks_;
+  bool is_monotone_ = true;
+};
+
+}  // namespace beam_bpe

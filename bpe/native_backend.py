@@ -1,0 +1,237 @@
+"""The native core behind the interface of a backend; equal to the specification, and fast.
+
+Importing this module fails with `ImportError` where `bpe._native` was not built.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe import _native
+from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
+from bpe.cut_points import CutFinder
+from bpe.errors import CountTableError, SettingsError, VocabularyError
+from bpe.schemes import Scheme
+
+__all__ = ["NativeBackend"]
+
+_SPLIT_BYTES = 4 << 20
+"""Documents longer than this are cut into pieces about as long, for threads to share."""
+
+
+class NativeBackend:
+    """Counting, training and encoding in C++, off Python's lock; see `bpe.backend.Backend`."""
+
+    name = "native"
+
+    def count_words(
+        self,
+        texts: pa.LargeBinaryArray,
+        scheme: Scheme,
+        *,
+        first_positions: bool = False,
+        threads: int = 1,
+    ) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array | None]:
+        """Distinct pre-tokens of documents (no nulls), ascending by bytes, and their counts.
+
+        With first_positions also the smallest byte position of each within the concatenation of
+        the documents. Memory: about 64 bytes for each distinct pre-token and thread.
+        """
+        counter = _native.WordCounter(scheme.name if _has_scan(scheme) else None, threads=threads)
+        if _has_scan(scheme):
+            counter.add_documents(cut_long_documents(texts, scheme) if threads > 1 else texts)
+        elif not scheme.pattern:
+            counter.add_words(texts)
+        else:
+            for text in texts:
+                counter.add_words(pa.array(scheme.split(text.as_py()), pa.large_binary()))
+        words, counts, firsts = (pa.array(column) for column in counter.drain())
+        return words, counts, firsts if first_positions else None
+
+    def train_words(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from distinct words (pre-tokens) with counts; in any order.
+
+        first_positions is needed by the tie order `first` alone. Raises `CountTableError` for a
+        count below 1, a word twice, or a pair count above `MAX_COUNT`.
+        """
+        if rules.tie_order == "first" and first_positions is None:
+            raise SettingsError(
+                "tie order 'first' needs the first position of each word: "
+                "count with first_positions=True"
+            )
+        _check_words(words, counts)
+        return MergeList(
+            *_native.train_words(words, counts, first_positions, **_rules(rules), progress=progress)
+        )
+
+    def train_raw(
+        self,
+        documents: pa.LargeBinaryArray,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from documents (no nulls); a merge crosses anything but their ends.
+
+        Memory: 5 to 8 bytes for each byte of text (10 to 16 beyond 65,534 tokens).
+        """
+        return MergeList(*_native.train_raw(documents, **_rules(rules), progress=progress))
+
+    def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
+        """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
+        return NativeEncoder(model, cache_bytes=cache_bytes)
+
+
+class NativeEncoder:
+    """Documents to ids and back for one model, on any number of threads.
+
+    Each thread that encodes at the same time has a cache of pre-tokens of its own, which stays
+    warm from call to call. cache_bytes: bound of one cache.
+    """
+
+    def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
+        _require_all_bytes(model)
+        self._scheme = model.scheme
+        self._codec = _native.Codec(
+            tokens=model.tokens,
+            merges=model.merges,
+            whole_piece=model.whole_piece,
+            scheme=model.scheme.name if _has_scan(model.scheme) else None,
+            cache_bytes=cache_bytes,
+        )
+
+    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document; any bytes."""
+        if self._split_in_python:
+            texts = pa.array([data], pa.large_binary())
+            return self._encode_split(texts).values.to_numpy().astype(np.uint32)
+        return self._codec.encode(data)
+
+    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+        """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
+        if self._split_in_python:
+            return self._encode_split(texts)
+        if threads == 1 or not _has_scan(self._scheme):
+            return pa.array(self._codec.encode_documents(texts, threads=threads))
+        pieces = cut_long_documents(texts, self._scheme)
+        encoded = pa.array(self._codec.encode_documents(pieces, threads=threads))
+        return encoded if pieces is texts else _join_pieces(encoded, pieces, texts)
+
+    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
+        """Bytes of ids; `InputError` names the first that is no key of the model's `tokens`."""
+        return self._codec.decode(pa.array(ids, pa.uint32()))
+
+    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids (uint16 or uint32, no nulls); errors as `decode`."""
+        return pa.array(self._codec.decode_lists(ids.values, ids.offsets, threads=threads))
+
+    @property
+    def _split_in_python(self) -> bool:
+        # Patterns of the user's go through the `regex` module; `none` splits nothing.
+        return bool(self._scheme.pattern) and not _has_scan(self._scheme)
+
+    def _encode_split(self, texts: pa.LargeBinaryArray) -> pa.LargeListArray:
+        ends: list[int] = []
+        first_pieces = [0]
+        for text in texts:
+            ends += accumulate(map(len, self._scheme.split(text.as_py())))
+            first_pieces.append(len(ends))
+        return pa.array(
+            self._codec.encode_split_documents(
+                texts, pa.array(ends, pa.int64()), pa.array(first_pieces, pa.int64())
+            )
+        )
+
+
+def _has_scan(scheme: Scheme) -> bool:
+    return scheme.is_named and bool(scheme.pattern)
+
+
+def _require_all_bytes(model: EncodingModel) -> None:
+    missing = {bytes([value]) for value in range(256)}.difference(model.tokens.values())
+    if missing:
+        raise VocabularyError(
+            f"byte {min(missing)!r} has no id: a vocabulary needs every single byte"
+        )
+
+
+def _rules(rules: MergeRules) -> _native.RuleArguments:
+    return {
+        "max_merges": rules.max_merges,
+        "tie_order": rules.tie_order,
+        "min_frequency": rules.min_frequency,
+        "max_token_bytes": rules.max_token_bytes,
+        "forbidden": list(rules.forbidden),
+    }
+
+
+def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
+    lowest = pc.min(counts).as_py()
+    if lowest is not None and lowest < 1:
+        word = words[pc.index(counts, lowest).as_py()].as_py()
+        raise CountTableError(f"word {word!r} has count {lowest}: counts start at 1")
+    if len(words) < 2 or pc.all(pc.less(words[:-1], words[1:])).as_py():
+        return  # in ascending order, as counting leaves them
+    if pc.count_distinct(words).as_py() == len(words):
+        return
+    repeats = pc.value_counts(words)
+    worst = pc.index(repeats.field("counts"), pc.max(repeats.field("counts"))).as_py()
+    word = repeats.field("values")[worst].as_py()
+    raise CountTableError(f"word {word!r} has several counts: add them up first")
+
+
+def cut_long_documents(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.LargeBinaryArray:
+    """The same bytes with long documents in pieces, whose pre-tokens are those of the document."""
+    offsets = _offsets(texts)
+    if len(texts) == 0 or int(np.diff(offsets).max()) <= _SPLIT_BYTES:
+        return texts
+    finder = CutFinder(scheme)
+    data = texts.buffers()[2]
+    borders = [int(offsets[0])]
+    for start, end in pairwise(offsets.tolist()):
+        borders += _cuts_between(memoryview(data), start, end, finder)
+        borders.append(end)
+    cut: npt.NDArray[np.int64] = np.array(borders, np.int64)
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(cut) - 1, [None, pa.py_buffer(cut), data]
+    )
+
+
+def _offsets(texts: pa.LargeBinaryArray) -> npt.NDArray[np.int64]:
+    if len(texts) == 0:
+        return np.zeros(1, np.int64)
+    return np.frombuffer(texts.buffers()[1], np.int64)[texts.offset :][: len(texts) + 1]
+
+
+def _join_pieces(
+    encoded: pa.LargeListArray, pieces: pa.LargeBinaryArray, texts: pa.LargeBinaryArray
+) -> pa.LargeListArray:
+    """One list for each text out of those of its pieces; the ids are not moved."""
+    # Of equal borders any will do: between them stand empty texts, without ids.
+    rows = np.searchsorted(_offsets(pieces), _offsets(texts), side="left")
+    offsets = encoded.offsets.to_numpy()[rows]
+    return pa.LargeListArray.from_arrays(pa.array(offsets), encoded.values)
+
+
+def _cuts_between(data: memoryview, start: int, end: int, finder: CutFinder) -> list[int]:
+    document = data[start:end]
+    cuts: list[int] = []
+    mark = _SPLIT_BYTES
+    while mark < len(document):
+        cut = finder.first_cut(document, mark, final=False)
+        if cut is None:
+            break
+        cuts.append(start + cut)
+        mark = cut + _SPLIT_BYTES
+    return cuts

@@ -42,6 +42,11 @@ class FileRange:
     end: int | None
 
     @property
+    def is_whole(self) -> bool:
+        """Whether this is all of the file, so that no other unit reads any of it."""
+        return self.start == 0 and self.end in (None, self.file.size)
+
+    @property
     def stored_bytes(self) -> int:
         """Bytes on storage."""
         return (self.file.size if self.end is None else self.end) - self.start

@@ -11,7 +11,7 @@ from typing import IO
 from bpe.errors import BadFileError, BadRecordError
 from pipelines.inputs import InputFile
 from pipelines.output_files import write_atomically
-from pipelines.plan import Unit
+from pipelines.plan import FileRange, Unit
 from pipelines.read_options import ReadOptions
 
 __all__ = ["BAD_FILE", "RAW_BYTES_KEPT", "Rejects"]
@@ -31,10 +31,11 @@ class Rejects:
         options: `on_bad_record`, `on_bad_file` and `max_bad_records`.
 
     Attributes:
-        counts: rows set aside, by reason, and files under `bad_file` (once a unit).
+        counts: rows set aside, by reason, and files under `bad_file`: each once, in the unit that
+            reads its start.
         accepted: anomalies that are read all the same, by name; see `pipelines.anomalies`.
-        documents_in: documents met so far: those handed on, dropped as empty, or set aside as
-            rows. Rows inside files that are set aside are not among them.
+        documents_in: documents that started so far: those handed on, dropped as empty, or set
+            aside as rows. Rows inside files that are set aside are not among them.
     """
 
     def __init__(self, unit: Unit, options: ReadOptions) -> None:
@@ -91,12 +92,22 @@ class Rejects:
                 f"({self._summary()}); the last one is {text}"
             )
 
-    def bad_file(self, file: InputFile, error: BadFileError, *, byte_offset: int = 0) -> None:
-        """Set a file aside, from `byte_offset` of it on, or raise the error again."""
+    def bad_file(self, range_: FileRange, error: BadFileError) -> None:
+        """Set a file aside, or stop.
+
+        Args:
+            range_: what was to be read of it. All ranges of a bad file come here; the first one
+                stands for the file.
+            error: what is wrong with it.
+
+        Raises:
+            BadFileError: the policy is `fail`.
+        """
         if self._options.on_bad_file == "fail":
-            raise error
-        self.counts[BAD_FILE] += 1
-        self._add(file, None, byte_offset, BAD_FILE, str(error), b"", None)
+            raise BadFileError(f"{error}; or leave it out with --on-bad-file=skip") from error
+        if range_.start == 0:
+            self.counts[BAD_FILE] += 1
+            self._add(range_.file, None, 0, BAD_FILE, str(error), b"", None)
 
     def to_jsonl(self) -> bytes:
         """What was set aside, a JSON object a line, in the order met; empty if there is nothing.

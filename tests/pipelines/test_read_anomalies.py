@@ -227,19 +227,6 @@ def test_a_bad_file_stops_the_run_or_is_left_out(name: str, tmp_path: Path) -> N
     assert outcome.records[0]["file"] == str(tmp_path / name)
 
 
-def test_a_file_that_vanished_is_left_out(tmp_path: Path) -> None:
-    options = ReadOptions(on_bad_file="skip", range_bytes=10)
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"some words " * 10)
-    plan = make_plan(list_inputs([str(path)], options), options)
-    path.unlink()
-    rejects = Rejects(plan.units[1], options)
-    finder = CutFinder(get_scheme("gpt2"))
-    assert not list(read_unit(plan.units[1], options, finder, rejects))
-    record = json.loads(rejects.to_jsonl())
-    assert (record["reason"], record["byte_offset"]) == ("bad_file", 10)
-
-
 def test_a_file_found_bad_after_some_of_it_was_read_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

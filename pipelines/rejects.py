@@ -168,18 +168,18 @@ def rejected_rows(counts: Mapping[str, int]) -> int:
     return sum(counts.values()) - counts.get(BAD_FILE, 0)
 
 
-def check_limit(counts: Mapping[str, int], options: ReadOptions, directory: str) -> None:
+def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) -> None:
     """Check how many rows all units together have set aside.
 
     Args:
         counts: by reason, of all units.
-        options: `max_bad_records`.
+        limit: `max_bad_records`.
         directory: where the units' `rejects/` lie, for the message.
 
     Raises:
         BadRecordError: there are more than allowed.
     """
-    limit, rows = options.max_bad_records, rejected_rows(counts)
+    rows = rejected_rows(counts)
     if limit is not None and rows > limit:
         raise BadRecordError(
             f"{rows} bad rows ({_summary(counts)}), more than --max-bad-records={limit}; "

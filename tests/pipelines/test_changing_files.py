@@ -66,6 +66,10 @@ def test_a_file_of_several_units_is_whole_or_stops_the_run(change: str, tmp_path
     with pytest.raises(BadFileError, match=r"a\.txt: .*--on-bad-file=skip cannot leave it out"):
         list(batches)
     assert not rejects.counts
+    strict = ReadOptions(range_bytes=2000)
+    with pytest.raises(BadFileError, match=r"a\.txt: (changed|was there)") as caught:
+        list(start(plan.units[2], strict)[1])
+    assert "skip" not in str(caught.value)
 
 
 @changes

@@ -155,7 +155,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_shards(
     process.wait()
     assert not (killed / "manifest.json").exists()
     (killed / "_temporary").mkdir(exist_ok=True)
-    (killed / "_temporary" / "shard-00001-000.arrow.0123").write_bytes(b"half")
+    (killed / "_temporary" / f"shard-00001-000.arrow.{'0' * 32}").write_bytes(b"half")
     again = run(*command, "--output", killed)
     assert again.code == 0, again.err
     assert "resuming: kept " in again.err

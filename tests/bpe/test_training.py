@@ -322,7 +322,8 @@ def test_training_record_keeps_what_the_caller_adds() -> None:
     assert tokenizer.training["vocab_size"] == 257
 
 
-def test_raw_documents_end_at_special_tokens_where_they_are_allowed(backend: Backend) -> None:
+@pytest.mark.usefixtures("backend")
+def test_raw_documents_end_at_special_tokens_where_they_are_allowed() -> None:
     texts = ["ab<s>ab ab<s>", "<s>", "ba<s>b"]
     options: dict[str, Any] = {"min_frequency": 1, "special_tokens": ["<s>"]}
     cut = train_raw(texts, 280, special_text="allow", **options)

@@ -400,7 +400,7 @@ def test_special_tokens_in_the_text_are_counted_and_said(
 
     def encode(name: str, *options: str) -> tuple[str, dict[str, int]]:
         command = ("encode", "--input", tmp_path / name, "--tokenizer", model_dir)
-        output = tmp_path / f"{name}{''.join(options)}"
+        output = tmp_path / f"out-{name}{''.join(options)}"
         done = run(*command, "--range-bytes", 1000, "--output", output, *options)
         assert done.code == 0, done.err
         manifest = json.loads((output / "manifest.json").read_bytes())

@@ -47,11 +47,13 @@ def train_words(
     max_token_bytes: int | None,
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
+    spare_seams: int = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from distinct words and their counts: (merges, counts, stop reason).
 
     progress: called about ten times a second with (merges made, merges asked for), and at the
         end; what it raises ends the training, as Ctrl-C does.
+    spare_seams: bounds memory, 4 bytes each; the merges don't depend on it.
     Raises `CountTableError` for a count below 1 and for a pair count above 2^63 - 1, `InputError`
     for more than 2^32 - 66 bytes and words.
     """
@@ -65,6 +67,7 @@ def train_raw(
     max_token_bytes: int | None,
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
+    spare_seams: int = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from whole documents, as `train_words` does from words."""
 
@@ -91,6 +94,13 @@ class WordCounter:
         Returns large_binary words, ascending by bytes; int64 counts; int64 first positions, in
         bytes from the start of everything ever added.
         """
+
+def count_pairs(ids: ArrowColumn, offsets: ArrowColumn) -> tuple[Column, Column, Column]:
+    """Count all pairs of neighbours within lists of uint16 or uint32 ids, overlaps included.
+
+    offsets: int64, one more than lists: list i is ids[offsets[i]:offsets[i + 1]].
+    Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right).
+    """
 
 class Codec:
     """Ids to bytes and back for one model; safe to use from several threads at once.

@@ -32,6 +32,7 @@ struct TrainingRules {
   int64_t min_frequency = 2;              // stop before a pair that occurs less often; at least 1
   uint64_t max_token_bytes = 0;           // longest token; 0: no limit
   std::vector<std::string> forbidden;     // byte strings that no merge may spell
+  size_t spare_seams = size_t{1} << 22;   // tracked places beyond the text's units that end a stage
 };
 
 enum class StopReason { kVocabSize, kMinFrequency, kExhausted };

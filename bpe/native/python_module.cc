@@ -10,6 +10,7 @@
 #include "batch_encoder.h"
 #include "cpu_dispatch.h"
 #include "errors.h"
+#include "pair_counts.h"
 #include "token_decoder.h"
 #include "training.h"
 #include "word_counter.h"
@@ -93,8 +94,9 @@ TrainingProgress progress_of(const py::object& callback) {
 
 TrainingRules rules_of(int64_t max_merges, const std::string& tie_order, int64_t min_frequency,
                        std::optional<int64_t> max_token_bytes,
-                       const std::vector<py::bytes>& forbidden) {
+                       const std::vector<py::bytes>& forbidden, size_t spare_seams) {
   TrainingRules rules;
+  rules.spare_seams = spare_seams;
   rules.max_merges = max_merges;
   rules.tie_order = parse_tie_order(tie_order);
   rules.min_frequency = min_frequency;
@@ -129,9 +131,9 @@ py::tuple train_words_from_python(const py::object& words, const py::object& cou
                                   const std::string& tie_order, int64_t min_frequency,
                                   std::optional<int64_t> max_token_bytes,
                                   const std::vector<py::bytes>& forbidden,
-                                  const py::object& progress) {
+                                  const py::object& progress, size_t spare_seams) {
   const TrainingRules rules =
-      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden, spare_seams);
   const ImportedColumn word_column(words);
   const ImportedColumn count_column(counts);
   std::optional<ImportedColumn> first_column;
@@ -155,9 +157,9 @@ py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
                                 const std::string& tie_order, int64_t min_frequency,
                                 std::optional<int64_t> max_token_bytes,
                                 const std::vector<py::bytes>& forbidden,
-                                const py::object& progress) {
+                                const py::object& progress, size_t spare_seams) {
   const TrainingRules rules =
-      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden, spare_seams);
   const ImportedColumn column(documents);
   const auto report = progress_of(progress);
   const LearnedMerges learned = [&] {
@@ -191,7 +193,26 @@ py::tuple drain_counter(WordCounter& counter) {
                         ExportedColumn(std::move(firsts)));
 }
 
+py::tuple count_pairs_from_python(const py::object& ids, const py::object& offsets) {
+  const ImportedColumn id_column(ids);
+  const ImportedColumn offset_column(offsets);
+  const IdColumn view = id_column.ids("ids");
+  const Int64Column offset_view = offset_column.int64("offsets");
+  PairCounts pairs = [&] {
+    const py::gil_scoped_release release;
+    return view.visit(
+        [&](const auto* values) { return count_pairs(values, view.length, offset_view); });
+  }();
+  const auto length = static_cast<int64_t>(pairs.counts.size());
+  OwnedColumn left{"I", length, {own_buffer(std::move(pairs.left))}, {}};
+  OwnedColumn right{"I", length, {own_buffer(std::move(pairs.right))}, {}};
+  OwnedColumn counts{"l", length, {own_buffer(std::move(pairs.counts))}, {}};
+  return py::make_tuple(ExportedColumn(std::move(left)), ExportedColumn(std::move(right)),
+                        ExportedColumn(std::move(counts)));
+}
+
 void define_counting(py::module_& module) {
+  module.def("count_pairs", &count_pairs_from_python, py::arg("ids"), py::arg("offsets"));
   py::class_<WordCounter>(module, "WordCounter")
       .def(py::init([](const std::optional<std::string>& scheme, int threads) {
              return WordCounter(scheme_of(scheme), threads);
@@ -354,13 +375,15 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_codec(module);
   module.def("isa", [] { return isa_name(best_isa()); });
+  const size_t spare_seams = TrainingRules().spare_seams;
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
              py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),
-             py::arg("forbidden"), py::arg("progress"));
+             py::arg("forbidden"), py::arg("progress"), py::arg("spare_seams") = spare_seams);
   module.def("train_raw", &train_raw_from_python, py::arg("documents"), py::kw_only(),
              py::arg("max_merges"), py::arg("tie_order"), py::arg("min_frequency"),
-             py::arg("max_token_bytes"), py::arg("forbidden"), py::arg("progress"));
+             py::arg("max_token_bytes"), py::arg("forbidden"), py::arg("progress"),
+             py::arg("spare_seams") = spare_seams);
 }
 
 }  // namespace beam_bpe

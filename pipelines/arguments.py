@@ -128,7 +128,9 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--special-token", action="append", default=[], metavar="TOKEN",
         help="add a special token, such as '<|endoftext|>'; may be repeated")  # fmt: skip
     _add_special_text(parser)
-    add("--from-counts", metavar="DIR", help="train on the count table of an earlier run")
+    add("--from-counts", metavar="DIR|FILE",
+        help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
+        "columns word and count")  # fmt: skip
     add("--golden", metavar="FILE",
         help="texts whose ids are stored with the tokenizer and checked whenever it is loaded")  # fmt: skip
     add("--driver-memory", type=parse_size, metavar="SIZE",

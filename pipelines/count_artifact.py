@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from bpe.errors import CountTableError, OutputError
 from pipelines.output_files import (
     delete_files,
     exists,
+    is_local,
     join,
     list_files,
     read_bytes,
@@ -194,9 +196,15 @@ def refuse_other_counts(
 def load_counts(directory: str) -> CountArtifact:
     """Read a complete count table and check every file of it.
 
+    Args:
+        directory: a folder as `finish_counts` leaves it; or one Arrow IPC file with the columns and
+            metadata of `schemas.word_counts`, made by whatever means.
+
     Raises:
         CountTableError: it is missing, incomplete or damaged; names the file.
     """
+    if is_local(directory) and os.path.isfile(directory):
+        return _load_count_file(directory)
     manifest = read_count_manifest(directory)
     if manifest is None:
         raise CountTableError(
@@ -214,3 +222,12 @@ def load_counts(directory: str) -> CountArtifact:
         raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
     table = pa.concat_tables(tables).combine_chunks()
     return CountArtifact(table.take(pc.sort_indices(table["word"])), manifest)
+
+
+def _load_count_file(path: str) -> CountArtifact:
+    data = read_bytes(path)
+    try:
+        table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+    except pa.ArrowInvalid as error:
+        raise CountTableError(f"{path}: is no Arrow IPC file: {error}") from error
+    return CountArtifact(table, {"digest": hashlib.sha256(data).hexdigest(), "totals": {}})

@@ -165,11 +165,15 @@ def count_anomalies(batch: pa.RecordBatch, counts: Counter[str]) -> None:
     }
     content = _content(text)
     if np.any(content == 0):
-        found["nul"] = pc.sum(pc.match_substring(text, "\0")).as_py()
-    if np.any(content == ord("\r")):
-        pairs = pc.count_substring(text, "\r\n")
-        found["cr"] = pc.sum(pc.greater(pc.count_substring(text, "\r"), pairs)).as_py()
-        found["crlf"] = pc.sum(pc.greater(pairs, 0)).as_py()
+        found["nul"] = _count_rows(text, np.flatnonzero(content == 0))
+    returns = np.flatnonzero(content == ord("\r"))
+    if len(returns):
+        ends = _offsets(text)[1:] - _offsets(text)[0]
+        row_ends = ends[np.searchsorted(ends, returns, side="right")]
+        following = content[np.minimum(returns + 1, len(content) - 1)]
+        is_pair = (following == ord("\n")) & (returns + 1 < row_ends)
+        found["crlf"] = _count_rows(text, returns[is_pair])
+        found["cr"] = _count_rows(text, returns[~is_pair])
     counts.update({name: count for name, count in found.items() if count})
 
 
@@ -197,6 +201,13 @@ def _all_utf8(text: pa.LargeBinaryArray) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
+
+
+def _count_rows(text: pa.LargeBinaryArray, places: _Positions) -> int:
+    """How many rows have one of these places in the content, which are ascending."""
+    ends = _offsets(text)[1:] - _offsets(text)[0]
+    rows = np.searchsorted(ends, places, side="right")
+    return int(np.count_nonzero(np.diff(rows, prepend=-1)))
 
 
 def _is_invalid(value: pa.LargeBinaryScalar) -> bool:

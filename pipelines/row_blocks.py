@@ -188,11 +188,13 @@ class _RowFinder:
         keep = self._search if self._row is None else min(self._row, self._search)
         self._data = self._data[keep - self._base :]
         self._base = keep
-        # Growing with what is in hand keeps the copying linear in the length of a row.
-        wanted = max(READ_BYTES, len(self._data))
+        # Growing with what is in hand keeps the copying linear in the length of a row; a row over
+        # the limit is not collected.
+        growth = min(len(self._data), self._limit + 1 - len(self._data))
+        wanted = max(READ_BYTES, growth)
         if self._end is not None:
             rest = self._end - self._source.position
-            wanted = min(wanted, rest if rest > 0 else max(LOOK_AHEAD_BYTES, len(self._data)))
+            wanted = min(wanted, rest if rest > 0 else max(LOOK_AHEAD_BYTES, growth))
         more = self._source.read(wanted)
         self._at_end = len(more) < wanted
         self._data += more

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import importlib
 import os
 import shlex
 import shutil
@@ -30,6 +31,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import apache_beam as beam
+import grpc  # type: ignore[import-untyped]
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
@@ -71,6 +73,8 @@ def make_pipeline_options(
     chooser.add_argument("--runner", default="")
     chosen, rest = chooser.parse_known_args(list(arguments))
     name = chosen.runner.rsplit(".", 1)[-1].lower()
+    if name == "daskrunner":
+        _load_dask()
     if name not in _PORTABLE_RUNNERS:
         _refuse_unknown_options(rest, own_options)
     if name in ("", "fnapirunner", "directrunner", "switchingdirectrunner"):
@@ -85,7 +89,6 @@ def make_pipeline_options(
     if name == "prismrunner":
         return PipelineOptions(["--runner=PrismRunner", *_quiet(_with_prism_binary(rest))])
     if name == "daskrunner":
-        _require_dask()
         return PipelineOptions([f"--runner={_DASK_RUNNER}", *_quiet(_with_partitions(rest))])
     return PipelineOptions([f"--runner={chosen.runner}", *rest])
 
@@ -120,9 +123,11 @@ def _quiet(rest: list[str]) -> list[str]:
     return _with_default(rest, "--default_sdk_harness_log_level", "WARNING")
 
 
-def _require_dask() -> None:
+def _load_dask() -> None:
+    """Import the runner, with which Beam gets to know its options."""
     try:
-        import dask.distributed  # noqa: F401, PLC0415 - only this runner needs it
+        importlib.import_module("dask.distributed")
+        importlib.import_module(_DASK_RUNNER.rsplit(".", 1)[0])
     except ImportError as error:
         raise SettingsError(
             f"--runner=DaskRunner needs the package distributed ({error}); "
@@ -209,7 +214,8 @@ def _watch_workers(lost_worker: Callable[[str], None]) -> Iterator[None]:
         text = str(details.exc_value)
         if text.startswith("Worker subprocess exited"):
             lost_worker(f"a worker process died ({text.lower()})")
-        else:
+        # Threads that listened to the dead worker fail as well; nobody needs their tracebacks.
+        elif not isinstance(details.exc_value, grpc.RpcError):
             before(details)
 
     threading.excepthook = on_thread_error

@@ -85,6 +85,10 @@ _IDLE_RECORDS = (
     "No semi_persistent_directory found",
     "Prism received bundle error",
     "stage.Execute aborting due to bundle error",
+    # What the other workers say when the driver has given up.
+    "Failed to read inputs in the data plane",
+    "Logging client failed",
+    "StatusCode.UNAVAILABLE",
     # A worker thread that finishes its bundle after another one's error has ended the job.
     "self.active_bundle_processors.pop(instruction_id)",
 )

@@ -7,7 +7,11 @@ addresses in environment variables.
 from __future__ import annotations
 
 import logging
+import os
 import sys
+import threading
+
+import grpc  # type: ignore[import-untyped]
 
 from pipelines.worker_errors import hide_reported_errors
 
@@ -22,10 +26,29 @@ def main() -> None:
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
     hide_reported_errors()
+    _end_with_driver()
     # Beam logs while it is imported, and would set up logging by itself.
     from apache_beam.runners.worker import sdk_worker_main  # noqa: PLC0415
 
-    sdk_worker_main.main(sys.argv)
+    try:
+        sdk_worker_main.main(sys.argv)
+    except grpc.RpcError:
+        os._exit(1)
+
+
+def _end_with_driver() -> None:
+    """When the connection to the driver breaks, end at once instead of after the current unit.
+
+    The driver has died or given up, and the next run may start on the same output.
+    """
+    before = threading.excepthook
+
+    def on_thread_error(details: threading.ExceptHookArgs) -> None:
+        if isinstance(details.exc_value, grpc.RpcError):
+            os._exit(1)
+        before(details)
+
+    threading.excepthook = on_thread_error
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -30,7 +29,7 @@ def shared_data() -> Path:
 
 
 @pytest.fixture(params=["python", "native"])
-def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
+def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Backend:
     """Runs the test once on each implementation; `BPE_BACKEND` names the one in force."""
     name = str(request.param)
     try:
@@ -38,4 +37,4 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     except BackendError as error:
         pytest.skip(f"backend {name!r} is not built: {error}")
     monkeypatch.setenv("BPE_BACKEND", name)
-    yield chosen
+    return chosen

@@ -22,6 +22,7 @@ from bpe.counting import (
 from bpe.cut_points import CutFinder
 from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.schemes import SCHEME_NAMES, get_scheme
+from schemas.word_counts import word_counts_schema
 
 pytestmark = pytest.mark.usefixtures("backend")
 
@@ -114,6 +115,17 @@ def test_metadata_says_what_was_counted() -> None:
     check_count_metadata(expected, expected)
 
 
+def test_table_has_the_schema_that_jobs_write() -> None:
+    table = count_pretokens("a", "gpt2", first_positions=True)
+    schema = word_counts_schema(
+        scheme="gpt2",
+        unicode_version="16.0.0",
+        document_rule=read_count_metadata(table).document_rule,
+        first_positions=True,
+    )
+    assert table.schema.equals(schema, check_metadata=True)
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [
@@ -151,7 +163,7 @@ def test_inputs_that_cannot_be_used() -> None:
     with pytest.raises(InputError, match=r"\[1\] is null"):
         count_pretokens(pa.array(["a", None]), "gpt2")
     with pytest.raises(InputError, match="list"):
-        count_pretokens(["a"], "gpt2")  # type: ignore[arg-type]
+        count_pretokens(["a"], "gpt2")
 
 
 def marks_of(size: int) -> list[int]:

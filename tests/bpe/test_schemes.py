@@ -128,7 +128,7 @@ def test_pieces_of_nasty_inputs_have_tiktokens_ids(data_dir: Path, scheme: str, 
     encoding = tiktoken_with(published_ranks(data_dir, name), scheme)
     checked = 0
     for line in (data_dir / "cases" / "nasty_inputs.jsonl").read_text().splitlines():
-        case = json.loads(line) if line else {"valid_utf8": False}
+        case: dict[str, Any] = json.loads(line) if line else {"valid_utf8": False}
         if case["valid_utf8"]:
             pieces = get_scheme(scheme).split(base64.b64decode(case["b64"]))
             ids = [index for piece in pieces for index in encoding._encode_single_piece(piece)]

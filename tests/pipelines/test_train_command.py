@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from bpe.counting import count_pretokens
@@ -201,6 +202,19 @@ def test_from_counts_trains_without_the_text(small: Path, tmp_path: Path, run: R
     assert done.code == 0, done.err
     expected = train(count_pretokens(text, "gpt2"), 350, pretokenizer="gpt2")
     assert Tokenizer.load(tmp_path / "b").merges == expected.merges
+
+
+def test_from_counts_takes_an_arrow_file_made_elsewhere(tmp_path: Path, run: Run) -> None:
+    counts = count_pretokens("ab ab abab", "gpt2")
+    path = tmp_path / "counts.arrow"
+    with pa.ipc.new_file(str(path), counts.schema) as writer:
+        writer.write_table(counts)
+    command = ("train", "--from-counts", path, "--vocab-size", 258)
+    done = run(*command, "--output", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert Tokenizer.load(tmp_path / "out").merges == [(b"a", b"b"), (b" ", b"ab")]
+    path.write_bytes(b"no arrow")
+    assert "no Arrow IPC file" in run(*command, "--output", tmp_path / "other").err
 
 
 @pytest.mark.parametrize(

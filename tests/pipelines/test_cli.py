@@ -1,0 +1,154 @@
+"""The command line's frame: sizes, usage errors, exit codes, quick start-up."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipelines import cli
+from pipelines.arguments import make_parser, parse_size, parse_vocab_sizes
+
+Run = Callable[..., Any]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("500000", 500_000),
+        ("64MB", 64_000_000),
+        ("64MiB", 67_108_864),
+        ("64 mb", 64_000_000),
+        ("1.5GiB", 3 << 29),
+        ("2k", 2000),
+        ("1TB", 10**12),
+        ("7B", 7),
+    ],
+)
+def test_sizes_take_units(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "MB", "-5", "5 apples", "0", "0.2", "1e6", "64Mi B"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        parse_size(text)
+
+
+@given(st.sets(st.integers(1, 10**6), min_size=1))
+def test_vocabulary_sizes_are_sorted_and_distinct(sizes: set[int]) -> None:
+    text = ",".join(map(str, [*sizes, *sizes]))
+    assert parse_vocab_sizes(text) == sorted(sizes)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "COMMAND"),
+        (["nosuch"], "nosuch"),
+        (["train", "--output", "x"], "--vocab-size"),
+        (["train", "--vocab-size", "many", "--output", "x"], "'many'"),
+        (["train", "--vocab-size", "9", "--output", "x", "--range-bytes", "1 mile"], "'1 mile'"),
+        (["encode", "--input", "x"], "--tokenizer"),
+        (["verify", "x", "--runner=PrismRunner"], "--runner=PrismRunner"),
+        (["plan", "--input", "x", "--document-separator", ""], "--document-separator"),
+        (["train", "--vocab-size", "300", "--output", "x", "--vocabsize", "9"], "--vocab-size"),
+        (["train", "--vocab-size", "300", "--output", "x", "--nonsense=1"], "--nonsense=1"),
+    ],
+)
+def test_wrong_usage_is_named_and_gives_exit_code_2(
+    arguments: list[str], expected: str, run: Run
+) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 2
+    assert expected in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_options_are_not_abbreviated() -> None:
+    """An abbreviation of ours could be an option of Beam's."""
+    arguments, rest = make_parser().parse_known_args(
+        ["encode", "--input", "x", "--tokenizer", "t", "--output", "o", "--shard=1"]
+    )
+    assert rest == ["--shard=1"]
+    assert arguments.shard_bytes == 256 << 20
+
+
+@pytest.mark.parametrize("command", ["train", "encode", "verify", "plan", "head", "inspect"])
+def test_every_command_explains_itself(command: str, run: Run) -> None:
+    outcome = run(command, "--help")
+    assert outcome.code == 0
+    assert outcome.out.startswith(f"usage: beam-bpe {command}")
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["inspect", "MODEL", "--text", "the and"]])
+def test_help_and_inspect_do_without_beam(arguments: list[str], model_dir: Path) -> None:
+    filled = [str(model_dir) if each == "MODEL" else each for each in arguments]
+    code = (
+        "import sys\nfrom pipelines import cli\n"
+        f"try:\n    cli.main({filled!r})\nexcept SystemExit:\n    pass\n"
+        "sys.exit('apache_beam' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_inspect_shows_pieces_merges_and_long_tokens(model_dir: Path, run: Run) -> None:
+    pieces = run("inspect", model_dir, "--text", "the and")
+    assert pieces.code == 0
+    assert "'he'" in pieces.out
+    overview = run("inspect", model_dir, "--count", 3)
+    assert "' ' + 't' = ' t'" in overview.out
+    assert "'<|endoftext|>' = 261" in overview.out
+    assert "4 bytes  ' the'" in overview.out
+
+
+def test_plan_shows_files_units_and_documents(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "first words"}\n{"text": "others"}\n')
+    (tmp_path / "_hidden.txt").write_text("x")
+    outcome = run("plan", "--input", tmp_path / "*")
+    assert outcome.code == 0, outcome.err
+    assert "a.jsonl" in outcome.out
+    assert "'first words'" in outcome.out
+    assert "_hidden.txt" in outcome.err
+
+
+def test_head_shows_rows_as_text(model_dir: Path, tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("the and\nanother\n")
+    output = tmp_path / "out"
+    command = ("encode", "--input", source, "--input-format", "lines", "--tokenizer", model_dir)
+    assert run(*command, "--output", output).code == 0
+    shown = run("head", output, "--rows", 1)
+    assert "'the and'" in shown.out
+    assert "another" not in shown.out
+
+
+def test_an_error_of_ours_is_one_line_and_exit_code_1(tmp_path: Path, run: Run) -> None:
+    outcome = run("head", tmp_path)
+    assert outcome.code == 1
+    assert outcome.err.startswith("error: ")
+    assert "manifest.json" in outcome.err
+    assert outcome.err.count("\n") == 1
+
+
+def test_an_interrupt_ends_with_130_and_says_how_to_go_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: object) -> int:
+        raise KeyboardInterrupt
+
+    codes: list[int] = []
+    monkeypatch.setattr(cli, "run", interrupt)
+    monkeypatch.setattr(cli.os, "_exit", codes.append)
+    cli.main([])
+    assert codes == [130]
+    assert "same command again" in capsys.readouterr().err

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 
 NATIVE_FOLDER = Path("bpe") / "native"
 X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -85,10 +87,8 @@ def native_build() -> dict[str, Any]:
     """The arguments of `setup` that build the native core; none if it is switched off."""
     if switched_on("BPE_NO_NATIVE"):
         return {}
-    # Needed at build time only, and only for the native core.
-    from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
-    from setuptools.command.build_ext import build_ext
-    from setuptools.errors import CCompilerError
+    # Needed for the native core only.
+    from pybind11.setup_helpers import ParallelCompile, Pybind11Extension  # noqa: PLC0415
 
     headers = sorted(str(f) for f in NATIVE_FOLDER.glob("*.h"))
     newest_header = max((Path(h).stat().st_mtime for h in headers), default=0.0)
@@ -127,9 +127,10 @@ def native_build() -> dict[str, Any]:
                 sys.stderr.write(f"warning: {error}\n{HINT}\n")
 
         def copy_extensions_to_source(self) -> None:
-            if Path(self.get_ext_fullpath(self.extensions[0].name)).exists() or Path(
-                self.build_lib, self.get_ext_filename(self.extensions[0].name)
-            ).exists():
+            if (
+                Path(self.get_ext_fullpath(self.extensions[0].name)).exists()
+                or Path(self.build_lib, self.get_ext_filename(self.extensions[0].name)).exists()
+            ):
                 super().copy_extensions_to_source()
 
     ParallelCompile(

@@ -115,7 +115,8 @@ class NativeEncoder:
         """Ids of one document; any bytes."""
         if self._split_in_python:
             texts = pa.array([data], pa.large_binary())
-            return self._encode_split(texts).values.to_numpy().astype(np.uint32)
+            ids: npt.NDArray[np.uint32] = self._encode_split(texts).values.to_numpy()
+            return ids.astype(np.uint32)
         return self._codec.encode(data)
 
     def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:

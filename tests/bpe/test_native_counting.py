@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -121,7 +123,7 @@ def test_a_column_is_handed_over_once() -> None:
 def test_pair_counts_stay_within_lists(lists: list[list[int]]) -> None:
     expected: dict[tuple[int, int], int] = {}
     for ids in lists:
-        for pair in zip(ids, ids[1:], strict=False):
+        for pair in pairwise(ids):
             expected[pair] = expected.get(pair, 0) + 1
     for kind in (pa.uint16(), pa.uint32()):
         column = pa.array(lists, pa.large_list(kind))

@@ -194,7 +194,9 @@ def test_rules_are_checked() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "size"), [("en200.txt.zst", 20 << 20), ("zh100.json.zst", 20 << 20)])
+@pytest.mark.parametrize(
+    ("name", "size"), [("en200.txt.zst", 20 << 20), ("zh100.json.zst", 20 << 20)]
+)
 def test_large_vocabularies_equal_the_peers(shared_data: Any, name: str, size: int) -> None:
     tokenizers = pytest.importorskip("tokenizers")
     rustbpe = pytest.importorskip("rustbpe")

@@ -77,34 +77,78 @@ def _separator(text: str) -> bytes:
 def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
     group = parser.add_argument_group("input")
     add = group.add_argument
-    add("--input", nargs="+", action="extend", metavar="GLOB", required=required, default=[],
-        help="files or patterns, quoted; .gz and .zst are read as what they hold")  # fmt: skip
-    add("--input-format", choices=("auto", "text", "lines", "jsonl"), default="auto",
+    add(
+        "--input",
+        nargs="+",
+        action="extend",
+        metavar="GLOB",
+        required=required,
+        default=[],
+        help="files or patterns, quoted; .gz and .zst are read as what they hold",
+    )
+    add(
+        "--input-format",
+        choices=("auto", "text", "lines", "jsonl"),
+        default="auto",
         help="auto: .jsonl and .ndjson by name, everything else text (a file is one document); "
-        "lines: a line is a document")  # fmt: skip
-    add("--document-separator", type=_separator, metavar="TEXT",
-        help=r"text files hold several documents, each ended by TEXT (escapes as in '\n\n')")  # fmt: skip
-    add("--text-field", default="text", metavar="NAME",
-        help="JSONL: the field with the text, dots for nested ones (default: text)")  # fmt: skip
+        "lines: a line is a document",
+    )
+    add(
+        "--document-separator",
+        type=_separator,
+        metavar="TEXT",
+        help=r"text files hold several documents, each ended by TEXT (escapes as in '\n\n')",
+    )
+    add(
+        "--text-field",
+        default="text",
+        metavar="NAME",
+        help="JSONL: the field with the text, dots for nested ones (default: text)",
+    )
     add("--id-field", metavar="NAME", help="JSONL: the field with the document's id")
-    add("--range-bytes", type=parse_size, default=4 << 20, metavar="SIZE",
-        help="uncompressed files are cut into ranges of this size (default: 4MiB)")  # fmt: skip
-    add("--max-row-bytes", type=parse_size, default=256 << 20, metavar="SIZE",
-        help="a row longer than this is a bad record (default: 256MiB)")  # fmt: skip
-    add("--on-bad-record", choices=("fail", "skip"), default="fail",
-        help="a row that cannot be read: stop (default), or skip and list it in rejects/")  # fmt: skip
-    add("--on-bad-file", choices=("fail", "skip"), default="fail",
-        help="a file that cannot be read: stop (default), or skip and list it in rejects/")  # fmt: skip
+    add(
+        "--range-bytes",
+        type=parse_size,
+        default=4 << 20,
+        metavar="SIZE",
+        help="uncompressed files are cut into ranges of this size (default: 4MiB)",
+    )
+    add(
+        "--max-row-bytes",
+        type=parse_size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="a row longer than this is a bad record (default: 256MiB)",
+    )
+    add(
+        "--on-bad-record",
+        choices=("fail", "skip"),
+        default="fail",
+        help="a row that cannot be read: stop (default), or skip and list it in rejects/",
+    )
+    add(
+        "--on-bad-file",
+        choices=("fail", "skip"),
+        default="fail",
+        help="a file that cannot be read: stop (default), or skip and list it in rejects/",
+    )
     add("--max-bad-records", type=int, metavar="N", help="stop once more than N rows are skipped")
-    add("--empty", choices=("keep", "drop"), default="keep",
-        help="documents without text: keep as rows without ids (default), or leave out")  # fmt: skip
+    add(
+        "--empty",
+        choices=("keep", "drop"),
+        default="keep",
+        help="documents without text: keep as rows without ids (default), or leave out",
+    )
 
 
 def _add_special_text(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--special-text", choices=("text", "allow", "reject"), default="text",
+        "--special-text",
+        choices=("text", "allow", "reject"),
+        default="text",
         help="special tokens spelled out in documents: ordinary text (default), the special token, "
-        "or an error")  # fmt: skip
+        "or an error",
+    )
 
 
 def _add_overwrite(parser: argparse.ArgumentParser) -> None:
@@ -113,45 +157,92 @@ def _add_overwrite(parser: argparse.ArgumentParser) -> None:
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--vocab-size", type=parse_vocab_sizes, required=True, metavar="N[,N…]",
+    add(
+        "--vocab-size",
+        type=parse_vocab_sizes,
+        required=True,
+        metavar="N[,N…]",
         help="entries of the vocabulary: 256 bytes + merges + special tokens; several sizes give "
-        "one folder each from one training")  # fmt: skip
+        "one folder each from one training",
+    )
     add("--output", required=True, metavar="DIR", help="folder of the tokenizer and its counts")
-    add("--pretokenizer", default="gpt2", metavar="SCHEME",
+    add(
+        "--pretokenizer",
+        default="gpt2",
+        metavar="SCHEME",
         help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, none (merges cross "
-        "everything), or regex:PATTERN")  # fmt: skip
-    add("--tie-order", choices=("hf", "id", "bytes", "first"), default="hf",
-        help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)")  # fmt: skip
-    add("--min-frequency", type=int, default=2, metavar="N",
-        help="stop when no pair occurs N times (default: 2)")  # fmt: skip
+        "everything), or regex:PATTERN",
+    )
+    add(
+        "--tie-order",
+        choices=("hf", "id", "bytes", "first"),
+        default="hf",
+        help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",
+    )
+    add(
+        "--min-frequency",
+        type=int,
+        default=2,
+        metavar="N",
+        help="stop when no pair occurs N times (default: 2)",
+    )
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
-    add("--special-token", action="append", default=[], metavar="TOKEN",
-        help="add a special token, such as '<|endoftext|>'; may be repeated")  # fmt: skip
+    add(
+        "--special-token",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="add a special token, such as '<|endoftext|>'; may be repeated",
+    )
     _add_special_text(parser)
-    add("--from-counts", metavar="DIR|FILE",
+    add(
+        "--from-counts",
+        metavar="DIR|FILE",
         help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
-        "columns word and count")  # fmt: skip
-    add("--golden", metavar="FILE",
-        help="texts whose ids are stored with the tokenizer and checked whenever it is loaded")  # fmt: skip
-    add("--driver-memory", type=parse_size, metavar="SIZE",
-        help="refuse a training that needs more than this (default: half of this machine's)")  # fmt: skip
+        "columns word and count",
+    )
+    add(
+        "--golden",
+        metavar="FILE",
+        help="texts whose ids are stored with the tokenizer and checked whenever it is loaded",
+    )
+    add(
+        "--driver-memory",
+        type=parse_size,
+        metavar="SIZE",
+        help="refuse a training that needs more than this (default: half of this machine's)",
+    )
     _add_overwrite(parser)
     _add_input(parser, required=False)
 
 
 def _add_encode(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--tokenizer", required=True, metavar="DIR|FILE",
+    add(
+        "--tokenizer",
+        required=True,
+        metavar="DIR|FILE",
         help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
-        "and merges.txt")  # fmt: skip
+        "and merges.txt",
+    )
     add("--pretokenizer", metavar="SCHEME", help="the scheme of a file that does not name it")
     add("--output", required=True, metavar="DIR", help="folder of the shards")
     add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
     add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
-    add("--shard-bytes", type=parse_size, default=256 << 20, metavar="SIZE",
-        help="begin another shard after so much text of a unit (default: 256MiB)")  # fmt: skip
-    add("--max-row-tokens", type=int, default=1 << 24, metavar="N",
-        help="a longer document continues in the next row (default: 2^24)")  # fmt: skip
+    add(
+        "--shard-bytes",
+        type=parse_size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="begin another shard after so much text of a unit (default: 256MiB)",
+    )
+    add(
+        "--max-row-tokens",
+        type=int,
+        default=1 << 24,
+        metavar="N",
+        help="a longer document continues in the next row (default: 2^24)",
+    )
     _add_special_text(parser)
     _add_overwrite(parser)
     _add_input(parser, required=True)
@@ -177,8 +268,9 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("tokenizer", metavar="TOKENIZER", help="as for encode --tokenizer")
     parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
     parser.add_argument("--text", help="show how this text is cut into tokens")
-    parser.add_argument("--count", type=int, default=20, metavar="N",
-        help="merges and tokens to show (default: 20)")  # fmt: skip
+    parser.add_argument(
+        "--count", type=int, default=20, metavar="N", help="merges and tokens to show (default: 20)"
+    )
 
 
 _COMMANDS = {

@@ -231,4 +231,4 @@ def raw_memory(text_bytes: int, backend: str) -> int:
 # Bytes of memory per byte of distinct word and per distinct word; per byte of text without a
 # pre-tokenizer. Measured on English books (20 MB) and rounded up.
 _WORD_COSTS = {"python": (160, 600), "native": (24, 64)}
-_RAW_COSTS = {"python": 400, "native": 40}
+_RAW_COSTS = {"python": 200, "native": 40}

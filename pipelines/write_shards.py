@@ -94,7 +94,7 @@ class ShardWriter:
         self._part: _OpenPart | None = None
         self._finished: list[ShardSidecar] = []
 
-    def __enter__(self) -> ShardWriter:
+    def __enter__(self) -> ShardWriter:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
 
     def __exit__(

@@ -14,17 +14,11 @@ from bpe.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands import job
 from pipelines.encode_documents import EncodeDocuments, EncodeSettings
 from pipelines.inputs import ReadOptions
-from pipelines.manifest import (
-    Found,
-    begin_run,
-    find_finished_units,
-    read_manifest,
-    remove_stale_files,
-    write_manifest,
-)
+from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
+from pipelines.resume import Found, begin_run, find_finished_units, remove_stale_files
 from pipelines.runner_setup import end_process, run_pipeline
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, save_copy
 from schemas.sidecars import Manifest

@@ -32,8 +32,8 @@ def run(arguments: Namespace) -> int:
     sizes = [unit.stored_bytes for unit in plan.units]
     _print(
         f"{format_count(len(plan.units))} units of {format_bytes(min(sizes))} to "
-        f"{format_bytes(max(sizes))}, from {format_count(ranges)} stretches of files; a unit is one "
-        "or more shards"
+        f"{format_bytes(max(sizes))}, from {format_count(ranges)} stretches of files; a unit is "
+        "one or more shards"
     )
     largest = max(read.max_row_bytes if _has_rows(plan) else 0, 2 * read.range_bytes)
     _print(

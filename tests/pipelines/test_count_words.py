@@ -7,7 +7,7 @@ from pathlib import Path
 import apache_beam as beam
 import pyarrow as pa
 import pytest
-from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.test_pipeline import TestPipeline as BeamPipeline
 from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def test_sum_counts_keeps_the_smallest_first_position() -> None:
     schema = pa.schema([("word", pa.binary()), ("count", pa.int64()), ("first", pa.int64())])
     early = pa.table([[b"a", b"b"], [1, 1], [7, 9]], schema=schema)
     late = pa.table([[b"b", b"c"], [1, 1], [3, 4]], schema=schema)
-    with TestPipeline() as pipeline:
+    with BeamPipeline() as pipeline:
         sums = (
             pipeline
             | beam.Create([(0, to_ipc(early)), (0, to_ipc(late))])
@@ -102,7 +102,7 @@ def test_counts_of_a_cut_document_equal_the_uncut_ones(
     read = ReadOptions(input_format="text", range_bytes=range_bytes)
     plan = make_plan(list_inputs([str(source)], read), read)
     output = tmp_path / "counts"
-    with TestPipeline() as pipeline:
+    with BeamPipeline() as pipeline:
         names = (
             pipeline
             | beam.Create([unit.to_json().encode() for unit in plan.units])

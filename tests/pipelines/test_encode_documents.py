@@ -9,7 +9,7 @@ import apache_beam as beam
 import msgspec
 import pyarrow as pa
 import pytest
-from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.test_pipeline import TestPipeline as BeamPipeline
 from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,7 +52,7 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
     plan = make_plan(list_inputs([str(tmp_path / "*.txt")], read), read, unit_bytes=1)
     output = tmp_path / "out"
     save_copy(tokenizer, str(model_dir), str(output / "tokenizer"))
-    with TestPipeline() as pipeline:
+    with BeamPipeline() as pipeline:
         sidecars = (
             pipeline
             | beam.Create([unit.to_json().encode() for unit in plan.units])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apache_beam as beam
 import pytest
-from apache_beam.testing.test_pipeline import TestPipeline
+from apache_beam.testing.test_pipeline import TestPipeline as BeamPipeline
 from apache_beam.testing.util import assert_that, equal_to
 
 from bpe.counting import count_pretokens
@@ -26,7 +26,7 @@ def test_counts_become_model_directories(tiny: Path, tmp_path: Path) -> None:
     read = ReadOptions(range_bytes=7000)
     plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
     output = str(tmp_path / "out")
-    with TestPipeline() as pipeline:
+    with BeamPipeline() as pipeline:
         written = (
             pipeline
             | beam.Create([unit.to_json().encode() for unit in plan.units])

@@ -104,7 +104,7 @@ def test_a_tokenizer_that_fails_its_golden_set_is_found(output: Path, run: Run) 
     golden = output / "tokenizer" / "golden.jsonl"
     rows = [json.loads(line) for line in golden.read_text().split("\n") if line]
     changed = next(row for row in rows if len(row["ids"]) > 1)
-    changed["ids"] = changed["ids"][::-1] + [1]
+    changed["ids"] = [*changed["ids"][::-1], 1]
     golden.write_text("".join(json.dumps(row) + "\n" for row in rows))
     config = json.loads(config_path.read_bytes())
     config["files"]["golden.jsonl"] = hashlib.sha256(golden.read_bytes()).hexdigest()

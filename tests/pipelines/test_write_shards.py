@@ -131,12 +131,13 @@ def test_writing_again_leaves_the_same_files_and_no_others(tmp_path: Path) -> No
 
 
 def test_an_error_leaves_no_half_shard(tmp_path: Path) -> None:
-    with (
-        pytest.raises(KeyError),
-        ShardWriter(str(tmp_path), UNIT, SCHEMA, Settings(100)) as writer,
-    ):
-        writer.write(rows_of([4]))
-        raise KeyError
+    def fail_midway() -> None:
+        with ShardWriter(str(tmp_path), UNIT, SCHEMA, Settings(100)) as writer:
+            writer.write(rows_of([4]))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail_midway()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 

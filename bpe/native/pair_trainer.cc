@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint32_t kAhead = 16;                 // elements between a prefetch and its use
 constexpr size_t kChunk = 256;                  // seams that are looked at together
-constexpr double kTrackedShare = 0.6;           // of an unweighted text's seams, at a stage's start
+constexpr double kTrackedShare = 0.5;           // of an unweighted text's seams, at a stage's start
 constexpr int64_t kFloorRatio = 64;             // of the best count to the floor, at most
 
 }  // namespace

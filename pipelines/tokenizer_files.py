@@ -6,6 +6,8 @@ import tempfile
 import threading
 from pathlib import Path
 
+from apache_beam.io.filesystems import FileSystems
+
 from bpe.errors import ModelFileError
 from bpe.formats.model_directory import CONFIG_NAME, is_model_directory
 from bpe.tokenizer import Tokenizer
@@ -26,6 +28,7 @@ __all__ = [
     "cached_tokenizer",
     "clear_model",
     "copy_files",
+    "find_models",
     "is_finished_model",
     "load_copy",
     "save_copy",
@@ -81,6 +84,18 @@ def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
 def is_finished_model(directory: str) -> bool:
     """Whether a folder holds a complete model directory."""
     return exists(join(directory, CONFIG_NAME))
+
+
+def find_models(output: str) -> list[str]:
+    """Model directories of a training output: the folder itself, and those named by a size."""
+    found = [output] if is_finished_model(output) else []
+    pattern = join(output, "*", CONFIG_NAME)
+    if is_local(output):
+        configs = [str(path) for path in Path(output).glob(f"*/{CONFIG_NAME}")]
+    else:
+        configs = [item.path for item in FileSystems.match([pattern])[0].metadata_list]
+    folders = sorted(path.rsplit("/", 1)[0] for path in configs)
+    return found + [folder for folder in folders if folder.rsplit("/", 1)[1].isdigit()]
 
 
 def clear_model(directory: str) -> None:

@@ -31,7 +31,8 @@ from pipelines.count_artifact import (
 )
 from pipelines.count_words import CountWords, WriteCountTable
 from pipelines.inputs import ReadOptions
-from pipelines.output_files import join, prepare_output, remove_temporary_files
+from pipelines.manifest import file_sha256, input_record
+from pipelines.output_files import exists, join, prepare_output, remove_temporary_files
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import (
     Stopwatch,
@@ -48,7 +49,7 @@ from pipelines.settings import (
     reading_settings,
     refused_rejects,
 )
-from pipelines.tokenizer_files import clear_model, is_finished_model, load_copy
+from pipelines.tokenizer_files import clear_model, find_models, load_copy
 from pipelines.train_bpe import (
     TrainSettings,
     model_directories,
@@ -102,6 +103,7 @@ def run(arguments: Namespace) -> int:
     record: dict[str, Any] = {
         "settings": this.settings.to_dict(),
         "inputs": _describe_inputs(this, given),
+        "golden": _golden_digest(arguments.golden),
     }
     prepare_output(this.output)
     if arguments.overwrite:
@@ -178,13 +180,17 @@ def _describe_inputs(this: _Job, given: CountArtifact | None) -> dict[str, Any]:
         "files": len(this.plan.files),
         "bytes": this.plan.total_bytes,
         "first": this.plan.files[0].path,
-        "digest": digest_of(_input_list(this.plan)),
+        "digest": digest_of(input_record(this.plan)),
         "reading": _reading_settings(this.read),
     }
 
 
-def _input_list(plan: Plan) -> list[dict[str, Any]]:
-    return [{"path": file.path, "identity": file.identity} for file in plan.files]
+def _golden_digest(path: str | None) -> str | None:
+    if path is None:
+        return None
+    if not exists(path):
+        raise SettingsError(f"--golden {path}: there is no such file")
+    return file_sha256(path)
 
 
 def _reading_settings(read: ReadOptions) -> dict[str, Any]:
@@ -196,8 +202,7 @@ def _reading_settings(read: ReadOptions) -> dict[str, Any]:
 
 def _clear_output(this: _Job) -> None:
     clear_counts(join(this.output, COUNTS_FOLDER))
-    directories = model_directories(this.output, this.settings.vocab_sizes).values()
-    for directory in {this.output, *directories}:
+    for directory in find_models(this.output):
         clear_model(directory)
 
 
@@ -208,9 +213,8 @@ def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
         OutputError: a model of other settings or other input is there; names what differs.
     """
     wanted = _flatten(record)
-    directories = model_directories(this.output, this.settings.vocab_sizes).values()
-    finished = [path for path in directories if is_finished_model(path)]
-    for path in {*finished, *([this.output] if is_finished_model(this.output) else [])}:
+    present = find_models(this.output)
+    for path in present:
         earlier = load_copy(path).training
         differences = describe_differences(_flatten(earlier), wanted)
         if differences:
@@ -219,14 +223,15 @@ def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
                 f"({'; '.join(differences)}); give the same settings, another folder, or "
                 "--overwrite to train again"
             )
-    return len(finished) == len(this.settings.vocab_sizes)
+    return len(present) == len(this.settings.vocab_sizes)
 
 
 def _flatten(record: Mapping[str, Any]) -> dict[str, Any]:
     """Settings and input of a training record, one level deep, for comparison."""
     inputs = dict(record.get("inputs", {}))
     reading = inputs.pop("reading", {})
-    return {**record.get("settings", {}), "inputs": inputs, **reading}
+    settings = record.get("settings", {})
+    return {**settings, "inputs": inputs, **reading, "golden": record.get("golden")}
 
 
 def _count(this: _Job) -> CountArtifact:
@@ -239,7 +244,7 @@ def _count(this: _Job) -> CountArtifact:
     settings = {**counting.to_dict(), **_reading_settings(this.read)}
     manifest = read_count_manifest(folder)
     if manifest is not None:
-        refuse_other_counts(folder, manifest, settings, _input_list(plan))
+        refuse_other_counts(folder, manifest, settings, input_record(plan))
         _refuse_rejects(this, manifest)
         job.note(f"kept the counts in {folder}")
         return load_counts(folder)
@@ -258,7 +263,7 @@ def _count(this: _Job) -> CountArtifact:
             ),
             lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(this.arguments)}"),
         )
-    finish_counts(folder, len(plan.units), settings, _input_list(plan))
+    finish_counts(folder, len(plan.units), settings, input_record(plan))
     return load_counts(folder)
 
 

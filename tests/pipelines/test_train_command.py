@@ -155,6 +155,20 @@ def test_other_settings_are_refused_by_name_and_overwrite_starts_again(
     assert Tokenizer.load(output).scheme.name == "cl100k"
 
 
+def test_models_of_other_sizes_are_refused_and_overwritten(
+    small: Path, tmp_path: Path, run: Run
+) -> None:
+    output = tmp_path / "out"
+    command = ("train", "--input", small, "--output", output)
+    assert run(*command, "--vocab-size", "280,300").code == 0
+    refused = run(*command, "--vocab-size", 310)
+    assert refused.code == 1
+    assert "vocab_sizes: was [280, 300], now [310]" in refused.err
+    assert run(*command, "--vocab-size", 310, "--overwrite").code == 0
+    assert not (output / "280" / "config.json").exists()
+    assert Tokenizer.load(output).vocab_size == 310
+
+
 def test_changed_input_is_refused(small: Path, tmp_path: Path, run: Run) -> None:
     command = ("train", "--input", small, "--vocab-size", 300, "--output", tmp_path / "out")
     assert run(*command).code == 0
@@ -302,6 +316,9 @@ def test_the_golden_file_is_stored_and_a_failing_one_is_refused(
     command = ("train", "--input", small, "--vocab-size", 300)
     assert run(*command, "--output", tmp_path / "a", "--golden", texts).code == 0
     assert "zebra crossing" in (tmp_path / "a" / "golden.jsonl").read_text()
+    other = run(*command, "--output", tmp_path / "a")
+    assert other.code == 1
+    assert "golden: was " in other.err
     texts.write_text('{"text": "zebra", "ids": [1, 2, 3]}\n')
     refused = run(*command, "--output", tmp_path / "b", "--golden", texts)
     assert refused.code == 1

@@ -198,7 +198,8 @@ uint64_t PairTrainer<Unit>::order_of(PairRecord& record) {
   const Unit* units = text_.data();
   for (; record.head < record.seam_count; ++record.head) {
     const uint32_t seam = record.seams[record.head];
-    if (units[seam - 1] == left && units[seam] == right) return seam - units_of_[left];
+    // Tokens don't overlap, so places are in the order of their seams.
+    if (units[seam - 1] == left && units[seam] == right) return seam;
   }
   return std::numeric_limits<uint64_t>::max();
 }

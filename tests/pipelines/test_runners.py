@@ -125,7 +125,10 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     assert len(victims) == 2
     os.kill(victims[0], signal.SIGKILL)
     killed = time.monotonic()
-    _, err = driver.communicate(timeout=30)
+    try:
+        _, err = driver.communicate(timeout=30)
+    finally:
+        driver.kill()
     assert time.monotonic() - killed < 30
     assert driver.returncode == 1
     assert "a worker process died" in err

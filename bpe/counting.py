@@ -24,6 +24,7 @@ from bpe.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
 __all__ = [
     "ONE_DOCUMENT_PER_VALUE",
     "CountMetadata",
+    "apply_special_text",
     "check_count_metadata",
     "count_pretokens",
     "read_count_metadata",
@@ -89,22 +90,11 @@ def count_pretokens(
     {'word': [b' low', b' lower', b'low'], 'count': [1, 1, 1]}
     """
     scheme = get_scheme(pretokenizer)
-    if special_text not in SPECIAL_TEXT_POLICIES:
-        raise SettingsError(
-            f"special_text is {special_text!r}: use one of {', '.join(SPECIAL_TEXT_POLICIES)}"
-        )
     if isinstance(data, (bytes, str)):
         texts = pa.array([to_bytes(data)], pa.large_binary())
     else:
         texts = binary_array(data)
-    starts = None
-    if special_text != "text" and special_tokens:
-        specials = SpecialTokens({token: index for index, token in enumerate(special_tokens)})
-        rows = specials.rows_with_hits(texts)
-        if rows and special_text == "reject":
-            _refuse_special_token(specials, texts, rows[0])
-        if rows:
-            texts, starts = _cut_at_special_tokens(specials, texts)
+    texts, starts = apply_special_text(texts, special_text, special_tokens)
     words, counts, firsts = get_backend().count_words(
         texts, scheme, first_positions=first_positions, threads=threads
     )
@@ -122,6 +112,33 @@ def count_pretokens(
         metadata=metadata.to_arrow(),
     )
     return pa.table(columns, schema=schema)
+
+
+def apply_special_text(
+    texts: pa.LargeBinaryArray, special_text: str, special_tokens: Sequence[str]
+) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64] | None]:
+    """Documents to train on, where the text of special tokens has a meaning.
+
+    special_text: as for `count_pretokens`.
+
+    Returns the documents, with `allow` the stretches between special tokens; and where each starts
+    in the concatenation of `texts` (bytes), or None if they are as they were. Raises
+    `SettingsError` for another policy, and with `reject` `InputError` for the first document that
+    holds a special token.
+    """
+    if special_text not in SPECIAL_TEXT_POLICIES:
+        raise SettingsError(
+            f"special_text is {special_text!r}: use one of {', '.join(SPECIAL_TEXT_POLICIES)}"
+        )
+    if special_text == "text" or not special_tokens:
+        return texts, None
+    specials = SpecialTokens({token: index for index, token in enumerate(special_tokens)})
+    rows = specials.rows_with_hits(texts)
+    if not rows:
+        return texts, None
+    if special_text == "reject":
+        _refuse_special_token(specials, texts, rows[0])
+    return _cut_at_special_tokens(specials, texts)
 
 
 def read_count_metadata(table: pa.Table | pa.Schema) -> CountMetadata:
@@ -187,7 +204,7 @@ def _refuse_special_token(specials: SpecialTokens, texts: pa.LargeBinaryArray, r
     start, end, _ = specials.find(data) or (0, 0, 0)
     raise InputError(
         f"document {row} holds the special token {data[start:end].decode()!r} at byte {start}: "
-        "remove it, or count with special_text='text' or 'allow'"
+        "remove it, or take it as special_text='text' or 'allow'"
     )
 
 

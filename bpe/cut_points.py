@@ -44,12 +44,21 @@ _LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
 class CutFinder:
     """Finds certain cuts of one scheme, never inside an occurrence of a special token.
 
-    special_tokens: bytes of the special tokens that cut documents; empty when their text is
-        ordinary text.
+    special_tokens: bytes of the special tokens. They are kept whole even where their text is
+        ordinary text, so that each occurrence is seen, and counted, by one reader.
+    special_text: what their text means: `allow` ends the document before it, so that pre-tokens
+        start anew behind it; with `text` and `reject` it is text like any other.
     """
 
-    def __init__(self, scheme: Scheme, special_tokens: Collection[bytes] = ()) -> None:
+    def __init__(
+        self,
+        scheme: Scheme,
+        special_tokens: Collection[bytes] = (),
+        *,
+        special_text: str = "text",
+    ) -> None:
         self.scheme = scheme
+        self._specials_end_documents = special_text == "allow"
         self._special_tokens = sorted(special_tokens, key=len, reverse=True)
         self._longest_special = max(map(len, self._special_tokens), default=0)
         self._any_special = re.compile(b"|".join(map(re.escape, self._special_tokens)))
@@ -101,7 +110,7 @@ class CutFinder:
         if self._cuts is None:
             return None
         highest = len(data) - max(1, self._longest_special)
-        start = self._end_of_last_special(data, highest)
+        start = self._end_of_last_special(data, highest) if self._specials_end_documents else 0
         text, _ = codecs.utf_8_decode(data[start:], "surrogateescape", False)
         classes = text.translate(_TO_CLASSES)
         # o200k may go back from the end of a run of letters and marks to before its capitals, so
@@ -119,6 +128,7 @@ class CutFinder:
                 and end <= highest
                 and (after not in "LM" or boundary < open_run)
                 and ("Q" not in (before, after) or boundary + _LONGEST_CONTRACTION <= len(classes))
+                and not self._inside_special(data, end)
             ):
                 return end
         return start if 0 < start < len(data) else None

@@ -12,7 +12,7 @@
     └── BackendError (RuntimeError)   the compute backend asked for is not there
 
 The text of each names the file or argument, the place in it, the value found, and the remedy.
-Errors that come from the operating system (a disk that fails while reading, say) pass unchanged.
+Errors that come from the operating system and fit none of these pass unchanged.
 """
 
 from __future__ import annotations

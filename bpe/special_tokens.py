@@ -14,7 +14,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bpe.errors import InputError, VocabularyError
 from bpe.printable_bytes import from_printable
@@ -23,6 +25,9 @@ __all__ = ["SPECIAL_TEXT_POLICIES", "SpecialTokens"]
 
 SPECIAL_TEXT_POLICIES = ("text", "allow", "reject")
 """What a special token's text inside a document is: ordinary text, the special id, an error."""
+
+# Compiling a search for more of them takes longer than it saves.
+_MOST_SEARCHED_NATIVELY = 1000
 
 
 class SpecialTokens:
@@ -48,6 +53,7 @@ class SpecialTokens:
         longest_first = sorted(self._by_bytes, key=len, reverse=True)
         alternatives = b"|".join(map(re.escape, longest_first))
         self._pattern = re.compile(alternatives) if longest_first else None
+        self._native_pattern = "|".join(map(_escape_bytes, longest_first))
         self.max_bytes = len(longest_first[0]) if longest_first else 0
         """Length of the longest special token, in bytes; 0 if there is none."""
 
@@ -110,6 +116,8 @@ class SpecialTokens:
         if value_buffer is None:
             return []
         offsets = np.frombuffer(offset_buffer, dtype=np.int64)[texts.offset :][: len(texts) + 1]
+        if not self._may_occur(offsets[[0, -1]], value_buffer):
+            return []
         values = memoryview(value_buffer)[: int(offsets[-1])]
         # One search over all documents: a document with a hit shows one here too, though the hit
         # may begin in the row before, which is why the row itself is looked at once more.
@@ -145,8 +153,25 @@ class SpecialTokens:
         same = (text for text in self._ids if data in (text.encode(), from_printable(text)))
         return next(same)
 
+    def _may_occur(self, ends: npt.NDArray[np.int64], values: pa.Buffer) -> bool:
+        """Whether a stretch of a buffer holds a special token: found without holding the GIL.
+
+        Most texts hold none, and then this is all that looking for them costs.
+        """
+        if len(self._ids) > _MOST_SEARCHED_NATIVELY:
+            return True
+        stretch = pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(), 1, [None, pa.py_buffer(ends), values]
+        )
+        return bool(pc.match_substring_regex(stretch, self._native_pattern)[0].as_py())
+
     def _matches(self, data: bytes | pa.Buffer) -> Iterator[re.Match[bytes]]:
         return self._pattern.finditer(data) if self._pattern else iter(())
+
+
+def _escape_bytes(data: bytes) -> str:
+    r"""A pattern that matches exactly these bytes where patterns are matched byte by byte."""
+    return "".join(f"\\x{byte:02x}" for byte in data)
 
 
 def _check_text(text: object) -> None:

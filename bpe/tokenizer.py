@@ -361,7 +361,7 @@ def load_tokenizer(
     pair = gpt2_files.find_gpt2_files(location)
     if (
         pair
-        and not model_directory.is_model_directory(location)
+        and not model_directory.is_meant_as_model_directory(location)
         and not (location / "tokenizer.json").is_file()
     ):
         names = None if special_tokens is None else list(special_tokens)
@@ -383,7 +383,7 @@ def _load_complete(location: Path) -> Tokenizer:
     """Load what holds its own scheme: a model directory, or a tokenizer.json."""
     if location.suffix == ".json":
         return Tokenizer.from_huggingface(location)
-    if location.is_dir() and not model_directory.is_model_directory(location):
+    if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
         if (location / "tokenizer.json").is_file():
             return Tokenizer.from_huggingface(location / "tokenizer.json")
     elif not location.is_dir():

@@ -9,7 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from bpe.backend import MAX_COUNT, MergeList, MergeRules, ProgressCallback, get_backend
-from bpe.counting import check_count_metadata, read_count_metadata, to_bytes
+from bpe.counting import (
+    apply_special_text,
+    check_count_metadata,
+    read_count_metadata,
+    to_bytes,
+)
 from bpe.errors import CountTableError, SettingsError
 from bpe.id_arrays import binary_array
 from bpe.schemes import get_scheme
@@ -82,14 +87,17 @@ def train_raw(
     tie_order: str = "hf",
     min_frequency: int = 2,
     special_tokens: Sequence[str] = (),
+    special_text: str = "text",
     max_token_bytes: int | None = None,
     progress: ProgressCallback | None = None,
     training_record: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
     """Learn a tokenizer of the scheme `none` from raw documents: merges cross all but their ends.
 
-    documents: any number; strings and binaries of any kind if an Arrow array. The other arguments
-    and errors are those of `train`.
+    documents: any number; strings and binaries of any kind if an Arrow array.
+    special_text: what a special token's text inside a document means: ordinary `text`; `allow`:
+        the document ends before it and another one starts behind it; `reject`: an `InputError`.
+    The other arguments and errors are those of `train`.
 
     >>> train_raw([b"ba az"], 259, min_frequency=1).merges
     [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
@@ -101,6 +109,7 @@ def train_raw(
         texts = binary_array(documents)
     else:
         texts = pa.array([to_bytes(document) for document in documents], pa.large_binary())
+    texts, _ = apply_special_text(texts, special_text, special_tokens)
     learned = get_backend().train_raw(texts, rules, progress)
     return _make_tokenizer(
         learned,

@@ -74,6 +74,11 @@ def _separator(text: str) -> bytes:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _folder(text: str) -> str:
+    """A path or address as the file layer takes it: `file:///a/b` is the local /a/b."""
+    return text.removeprefix("file://")
+
+
 def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
     group = parser.add_argument_group("input")
     add = group.add_argument
@@ -165,7 +170,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="entries of the vocabulary: 256 bytes + merges + special tokens; several sizes give "
         "one folder each from one training",
     )
-    add("--output", required=True, metavar="DIR", help="folder of the tokenizer and its counts")
+    add(
+        "--output",
+        type=_folder,
+        required=True,
+        metavar="DIR",
+        help="folder of the tokenizer and its counts",
+    )
     add(
         "--pretokenizer",
         default="gpt2",
@@ -197,12 +208,14 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     _add_special_text(parser)
     add(
         "--from-counts",
+        type=_folder,
         metavar="DIR|FILE",
         help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
         "columns word and count",
     )
     add(
         "--golden",
+        type=_folder,
         metavar="FILE",
         help="texts whose ids are stored with the tokenizer and checked whenever it is loaded",
     )
@@ -220,13 +233,14 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "--tokenizer",
+        type=_folder,
         required=True,
         metavar="DIR|FILE",
         help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
         "and merges.txt",
     )
     add("--pretokenizer", metavar="SCHEME", help="the scheme of a file that does not name it")
-    add("--output", required=True, metavar="DIR", help="folder of the shards")
+    add("--output", type=_folder, required=True, metavar="DIR", help="folder of the shards")
     add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
     add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
     add(
@@ -255,17 +269,21 @@ def _add_plan(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_verify(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="an encoded or a trained folder")
+    parser.add_argument(
+        "directory", type=_folder, metavar="DIR", help="an encoded or a trained folder"
+    )
     parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
 
 
 def _add_head(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("directory", metavar="DIR", help="an encoded folder")
+    parser.add_argument("directory", type=_folder, metavar="DIR", help="an encoded folder")
     parser.add_argument("--rows", type=int, default=5, metavar="N", help="rows (default: 5)")
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("tokenizer", metavar="TOKENIZER", help="as for encode --tokenizer")
+    parser.add_argument(
+        "tokenizer", type=_folder, metavar="TOKENIZER", help="as for encode --tokenizer"
+    )
     parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
     parser.add_argument("--text", help="show how this text is cut into tokens")
     parser.add_argument(

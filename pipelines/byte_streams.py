@@ -1,7 +1,8 @@
 """The bytes of an input file, uncompressed, in order, with every kind of damage detected.
 
 Beam's own decompression accepts truncated streams in silence, so files are opened as stored and
-unpacked here. A stream either gives every byte of the file or ends in a `BadFileError`.
+unpacked here. A stream either gives every byte of the file or ends in a `BadFileError`. What may
+change while the file is being read is for the caller to ask about afterwards: `check_unchanged`.
 """
 
 from __future__ import annotations
@@ -19,12 +20,20 @@ from pipelines.file_formats import check_magic
 from pipelines.inputs import InputFile, file_identity
 from pipelines.zstd_frames import FrameError, zstd_chunks
 
-__all__ = ["ByteStream", "check_whole", "open_stream"]
+__all__ = ["ByteStream", "UnstableFileError", "check_unchanged", "check_whole", "open_stream"]
 
 # How much is asked of the file system at a time, and the most that one step unpacks; bytes.
 READ_BYTES = 1 << 20
 # A compressed file's damage is mended by fetching it again, never by reading on.
-_REMEDY = "make or copy the file again, or leave it out with --on-bad-file=skip"
+_REMEDY = "make or copy the file again"
+
+
+class UnstableFileError(BadFileError):
+    """A file is not what it was when the plan was made, or cannot be read right now.
+
+    Other readers of the same file may have met it in another state. The type stays inside the
+    process; a worker hands on a `BadFileError`.
+    """
 
 
 class ByteStream:
@@ -67,9 +76,9 @@ class ByteStream:
         pieces = []
         while wanted:
             # Remote files may give less than asked for.
-            piece = self._stored.read(wanted)
+            piece = _read(self._file, self._stored, wanted)
             if not piece:
-                raise BadFileError(
+                raise UnstableFileError(
                     f"{self._file.path}: ends {wanted} bytes before byte "
                     f"{self.position + size}, but had {self._file.size} bytes when the plan was "
                     f"made; run the command again when nothing writes to it"
@@ -101,13 +110,14 @@ def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:
         sniff: also check that a file named as plain text does not start like another format.
 
     Raises:
-        BadFileError: the file vanished, changed, cannot be opened, or is of another format.
+        UnstableFileError: the file vanished, changed, or cannot be opened.
+        BadFileError: it is of another format.
     """
-    _check_identity(file)
+    check_unchanged(file)
     try:
         stored = FileSystems.open(file.path, compression_type=CompressionTypes.UNCOMPRESSED)
     except (OSError, ValueError) as error:
-        raise BadFileError(f"{file.path}: cannot be opened: {error}; {_REMEDY}") from error
+        raise UnstableFileError(f"{file.path}: cannot be opened: {error}; {_REMEDY}") from error
     stream = ByteStream(file, stored, _unpack(file, stored))
     if sniff and file.compression == "none":
         try:
@@ -130,20 +140,33 @@ def check_whole(file: InputFile) -> None:
             pass
 
 
-def _check_identity(file: InputFile) -> None:
+def check_unchanged(file: InputFile) -> None:
+    """Compare a file's identity with that of the plan.
+
+    Raises:
+        UnstableFileError: it is another one, or the file is gone.
+    """
     try:
         metadata = FileSystems.get_filesystem(file.path).metadata(file.path)
     except (BeamIOError, OSError) as error:
-        raise BadFileError(
+        raise UnstableFileError(
             f"{file.path}: was there when the plan was made, and is not to be found now "
-            f"({error}); put it back, or leave it out with --on-bad-file=skip"
+            f"({error}); put it back"
         ) from error
     identity = file_identity(metadata)
     if identity != file.identity:
-        raise BadFileError(
+        raise UnstableFileError(
             f"{file.path}: changed since the plan was made: {file.identity} then, {identity} now; "
             f"run the command again when nothing writes to it"
         )
+
+
+def _read(file: InputFile, stored: IO[bytes], size: int) -> bytes:
+    """Bytes of a file as stored, at most `size`; b"" at its end."""
+    try:
+        return stored.read(size)
+    except OSError as error:
+        raise UnstableFileError(f"{file.path}: cannot be read: {error}; {_REMEDY}") from error
 
 
 def _unpack(file: InputFile, stored: IO[bytes]) -> Iterator[bytes] | None:
@@ -156,7 +179,7 @@ def _unpack(file: InputFile, stored: IO[bytes]) -> Iterator[bytes] | None:
 
 def _zstd_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
     try:
-        yield from zstd_chunks(lambda: stored.read(READ_BYTES))
+        yield from zstd_chunks(lambda: _read(file, stored, READ_BYTES))
     except FrameError as error:
         raise BadFileError(f"{file.path}: zstd stream {error}; {_REMEDY}") from error
 
@@ -167,13 +190,13 @@ def _gzip_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
     As gzip itself does, zero bytes that fill up the file after the last member are overlooked;
     anything else there is an error.
     """
-    waiting = stored.read(READ_BYTES)
+    waiting = _read(file, stored, READ_BYTES)
     fetched = len(waiting)
     while True:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
             if not waiting:
-                waiting = stored.read(READ_BYTES)
+                waiting = _read(file, stored, READ_BYTES)
                 fetched += len(waiting)
                 if not waiting:
                     raise BadFileError(
@@ -192,7 +215,7 @@ def _gzip_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
                 yield unpacked
         waiting = member.unused_data
         if not waiting:
-            waiting = stored.read(READ_BYTES)
+            waiting = _read(file, stored, READ_BYTES)
             fetched += len(waiting)
         if not waiting:
             return
@@ -211,4 +234,4 @@ def _check_padding(file: InputFile, stored: IO[bytes], waiting: bytes, offset: i
                 f"{offset + len(waiting) - len(garbage)} of the compressed file on; {_REMEDY}"
             )
         offset += len(waiting)
-        waiting = stored.read(READ_BYTES)
+        waiting = _read(file, stored, READ_BYTES)

@@ -3,7 +3,8 @@
     beam-bpe train  --input 'corpus/*.jsonl' --vocab-size 32768 --output tokenizers/books/v1
     beam-bpe encode --input 'corpus/*.jsonl' --tokenizer tokenizers/books/v1 --output tokens/
 
-Exit codes: 0 done, 1 an error of ours (one message on stderr), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 an error (one message on stderr), 2 wrong usage, 130 interrupted. The
+traceback of a fault is printed if the environment has BEAM_BPE_TRACEBACK=1.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Sequence
 
 from bpe.errors import BpeError
 from pipelines.arguments import BEAM_COMMANDS, UsageError, make_parser
-from pipelines.worker_errors import hide_reported_errors
+from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
 
 __all__ = ["main", "run"]
 
@@ -83,3 +84,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         # Beam's worker threads do not end by themselves.
         os._exit(130)
+    except OSError as error:
+        show_traceback(error)
+        sys.stderr.write(f"error: {error}\n")
+        return 1
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
+        show_traceback(error)
+        sys.stderr.write(f"error: {describe_fault(error)}\n")
+        return 1

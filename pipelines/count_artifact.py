@@ -3,6 +3,7 @@
     counts/bucket-BBBBB.arrow   Arrow IPC file of `schemas.word_counts`, sorted by word
     counts/manifest.json        settings, inputs, totals, digest; its presence means "complete"
     counts/rejects/             rows that were set aside, if any
+    counts/_temporary/          while the job runs: each unit's totals
 
 The bytes of all files depend on the input and the settings alone.
 """
@@ -10,18 +11,20 @@ The bytes of all files depend on the input and the settings alone.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import CountTableError, OutputError
 from pipelines.output_files import (
+    TEMPORARY,
     delete_files,
     exists,
     is_local,
@@ -31,7 +34,18 @@ from pipelines.output_files import (
     remove_temporary_files,
     write_atomically,
 )
+from pipelines.output_folder import delete_rejects
+from pipelines.records import read_record
+from pipelines.rejects import check_limit, rejected_rows
 from pipelines.settings import describe_differences, digest_of
+from schemas.count_manifest import (
+    COUNTS_FORMAT,
+    COUNTS_VERSION,
+    BucketFile,
+    CountManifest,
+    CountTotals,
+)
+from schemas.run_record import InputRecord
 
 __all__ = [
     "REPORT_FOLDER",
@@ -39,13 +53,15 @@ __all__ = [
     "clear_counts",
     "finish_counts",
     "load_counts",
+    "read_count_manifest",
     "refuse_other_counts",
 ]
 
 _MANIFEST = "manifest.json"
-_FORMAT = "beam_bpe.count_table"
-_VERSION = 1
-REPORT_FOLDER = "_temporary"
+_BUCKET = re.compile(r"bucket-\d{5}\.arrow")
+_REPORT = re.compile(r"unit-\d{5,}\.json")
+_COUNT_AGAIN = "count again: start again with --overwrite"
+REPORT_FOLDER = TEMPORARY
 """Where units leave their totals until the manifest holds the sum."""
 
 
@@ -55,136 +71,195 @@ class CountArtifact:
 
     Attributes:
         table: all words, sorted; the schema's metadata names scheme, Unicode version and policies.
-        manifest: what `counts/manifest.json` holds.
+        digest: SHA-256 over the metadata and all bucket files.
+        manifest: what `counts/manifest.json` holds; None for a table made elsewhere.
     """
 
     table: pa.Table
-    manifest: Mapping[str, Any]
+    digest: str
+    manifest: CountManifest | None
 
     @property
-    def digest(self) -> str:
-        """SHA-256 over the metadata and all bucket files."""
-        return str(self.manifest["digest"])
+    def totals(self) -> dict[str, Any]:
+        """What was counted, as plain values; empty if nobody wrote it down."""
+        return {} if self.manifest is None else dict(msgspec.to_builtins(self.manifest.totals))
+
+
+class _UnitReport(msgspec.Struct):
+    """What `pipelines.count_words` leaves for each unit."""
+
+    documents: int
+    bytes: int
+    rejects: dict[str, int]
+    accepted: dict[str, int]
+    special_text: dict[str, int]
+    documents_in: int | None = None
 
 
 def clear_counts(directory: str) -> None:
     """Remove the files of a count table (complete or not); the manifest goes first."""
     delete_files(directory, [_MANIFEST])
-    ours = [name for name in list_files(directory) if name.startswith("bucket-")]
-    delete_files(directory, ours)
-    rejects = join(directory, "rejects")
-    delete_files(rejects, [name for name in list_files(rejects) if name.startswith("unit-")])
+    delete_files(directory, _buckets(directory))
+    delete_rejects(directory)
+    _remove_reports(directory)
+
+
+def _buckets(directory: str) -> list[str]:
+    return sorted(name for name in list_files(directory) if _BUCKET.fullmatch(name))
+
+
+def _remove_reports(directory: str) -> None:
+    folder = join(directory, REPORT_FOLDER)
+    delete_files(folder, [name for name in list_files(folder) if _REPORT.fullmatch(name)])
     remove_temporary_files(directory)
 
 
 def finish_counts(
-    directory: str, units: int, settings: Mapping[str, Any], inputs: list[dict[str, Any]]
-) -> Mapping[str, Any]:
-    """Add up the units' totals and write the manifest, last of all files.
+    directory: str,
+    units: int,
+    settings: Mapping[str, Any],
+    inputs: list[InputRecord],
+    listing: Mapping[str, int] | None = None,
+    *,
+    max_bad_records: int | None = None,
+) -> CountManifest:
+    """Check the units' totals, add them up, and write the manifest, last of all files.
 
     Args:
         directory: the folder of the table, with all bucket files in place.
         units: how many units the plan has; each must have left its totals.
         settings: what decided the counts.
         inputs: path and identity of each file.
+        listing: `InputList.counts`, for the record.
+        max_bad_records: how many rows all units together may have set aside; None for any number.
 
     Raises:
-        OutputError: a unit's totals are missing.
+        OutputError: a unit's totals are missing, or documents in differ from documents counted and
+            rejects.
+        BadRecordError: more rows were set aside than allowed.
     """
-    totals = _add_totals(join(directory, REPORT_FOLDER), units)
+    reports = _read_reports(join(directory, REPORT_FOLDER), units)
+    rejects = _add_by_name(each.rejects for each in reports)
+    accepted = _add_by_name(each.accepted for each in reports)
+    _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
+    check_limit(rejects, max_bad_records, directory)
     files = []
     metadata: dict[str, str] = {}
     words = occurrences = 0
-    for name in sorted(list_files(directory)):
-        if not name.startswith("bucket-"):
-            continue
+    for name in _buckets(directory):
         data = read_bytes(join(directory, name))
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
-        metadata = {
-            key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()
-        }
+        metadata = _text_metadata(table)
         words += table.num_rows
-        # Python's integers: the sum over all words may pass int64.
-        occurrences += sum(int(pc.sum(chunk).as_py() or 0) for chunk in table["count"].chunks)
+        occurrences += _occurrences(table)
         sha256 = hashlib.sha256(data).hexdigest()
-        files.append({"name": name, "words": table.num_rows, "sha256": sha256})
-    manifest = {
-        "format": _FORMAT,
-        "version": _VERSION,
-        "settings": dict(settings),
-        "inputs": inputs,
-        "totals": {**totals, "words": words, "occurrences": occurrences},
-        "files": files,
-        "digest": digest_of({"metadata": metadata, "files": files}),
-    }
-    write_atomically(directory, _MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    remove_temporary_files(directory)
+        files.append(BucketFile(name=name, words=table.num_rows, sha256=sha256))
+    manifest = CountManifest(
+        settings=dict(settings),
+        inputs=inputs,
+        listing=dict(listing or {}),
+        totals=CountTotals(
+            documents=sum(each.documents for each in reports),
+            bytes=sum(each.bytes for each in reports),
+            words=words,
+            occurrences=occurrences,
+            rejects=rejects,
+            accepted=accepted,
+            special_text=_add_by_name(each.special_text for each in reports),
+        ),
+        files=files,
+        digest=_table_digest(metadata, files),
+    )
+    write_atomically(directory, _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    _remove_reports(directory)
     return manifest
 
 
-def _add_totals(folder: str, units: int) -> dict[str, Any]:
+def _check_balance(directory: str, reports: list[_UnitReport], rejected: int, dropped: int) -> None:
+    """Documents that start in one unit may end in another: only the sums have to agree."""
+    starts = [each.documents_in for each in reports if each.documents_in is not None]
+    if len(starts) < len(reports):
+        return
+    read, counted = sum(starts), sum(each.documents for each in reports)
+    if read != counted + rejected + dropped:
+        raise OutputError(
+            f"{directory}: {read} documents were read, but {counted} were counted, {rejected} are "
+            f"among the rejects and {dropped} dropped as empty; this is a fault of beam-bpe: do "
+            f"not use these counts"
+        )
+
+
+def _occurrences(table: pa.Table) -> int:
+    # Python's integers: the sum over all words may pass int64.
+    return sum(int(pc.sum(chunk).as_py() or 0) for chunk in table["count"].chunks)
+
+
+def _text_metadata(table: pa.Table) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+
+
+def _table_digest(metadata: Mapping[str, str], files: list[BucketFile]) -> str:
+    return digest_of({"metadata": dict(metadata), "files": msgspec.to_builtins(files)})
+
+
+def _add_by_name(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))
+
+
+def _read_reports(folder: str, units: int) -> list[_UnitReport]:
     names = set(list_files(folder))
-    documents = text_bytes = 0
-    rejects: Counter[str] = Counter()
-    accepted: Counter[str] = Counter()
+    reports = []
     for index in range(units):
-        name = f"unit-{index:05d}.json"
-        if name not in names:
-            raise OutputError(
-                f"{join(folder, name)}: is missing although the job ended; run it again"
-            )
-        unit = json.loads(read_bytes(join(folder, name)))
-        documents += unit["documents"]
-        text_bytes += unit["bytes"]
-        rejects.update(unit["rejects"])
-        accepted.update(unit["accepted"])
-    return {
-        "documents": documents,
-        "bytes": text_bytes,
-        "rejects": dict(sorted(rejects.items())),
-        "accepted": dict(sorted(accepted.items())),
-    }
+        path = join(folder, f"unit-{index:05d}.json")
+        if path.rsplit("/", 1)[1] not in names:
+            raise OutputError(f"{path}: is missing although the job ended; run it again")
+        try:
+            reports.append(msgspec.json.decode(read_bytes(path), type=_UnitReport))
+        except msgspec.MsgspecError as error:
+            raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
+    return reports
 
 
-def read_count_manifest(directory: str) -> Mapping[str, Any] | None:
+def read_count_manifest(directory: str) -> CountManifest | None:
     """The manifest of a complete count table; None when there is none.
 
     Raises:
-        CountTableError: it is damaged or of a later version.
+        CountTableError: it is damaged or of another version.
     """
     path = join(directory, _MANIFEST)
     if not exists(path):
         return None
-    try:
-        manifest = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise CountTableError(f"{path}: is damaged: {error}; count again") from error
-    if manifest.get("format") != _FORMAT or manifest.get("version") != _VERSION:
+    manifest = read_record(
+        path, CountManifest, version=COUNTS_VERSION, remedy=_COUNT_AGAIN, error=CountTableError
+    )
+    if manifest.format != COUNTS_FORMAT:
         raise CountTableError(
-            f"{path}: is {manifest.get('format')} version {manifest.get('version')}, expected "
-            f"{_FORMAT} version {_VERSION}; count again"
+            f"{path}: is a {manifest.format!r}, expected {COUNTS_FORMAT!r}; {_COUNT_AGAIN}"
         )
-    return dict(manifest)
+    return manifest
 
 
 def refuse_other_counts(
     directory: str,
-    manifest: Mapping[str, Any],
+    manifest: CountManifest,
     settings: Mapping[str, Any],
-    inputs: list[dict[str, Any]],
+    inputs: list[InputRecord],
 ) -> None:
     """Check that a table that is already there was counted with these settings on these files.
 
     Raises:
         OutputError: it was not; names each setting with old and new value.
     """
-    differences = describe_differences(manifest["settings"], settings)
-    old, new = manifest["inputs"], inputs
+    differences = describe_differences(manifest.settings, settings)
+    old, new = manifest.inputs, inputs
     if old != new:
         changed = [each for each in [*old, *new] if each not in old or each not in new]
+        path = changed[0]["path"] if changed else "the order of files"
         differences.append(
-            f"inputs: was {len(old)} file(s), now {len(new)}; {changed[0]['path']} is new, gone or "
-            "changed"
+            f"inputs: was {len(old)} file(s), now {len(new)}; {path} is new, gone or changed"
         )
     if differences:
         raise OutputError(
@@ -212,16 +287,35 @@ def load_counts(directory: str) -> CountArtifact:
             "(beam-bpe train writes one to OUTPUT/counts)"
         )
     tables = []
-    for entry in manifest["files"]:
-        path = join(directory, entry["name"])
+    for entry in manifest.files:
+        path = join(directory, entry.name)
         data = read_bytes(path) if exists(path) else b""
-        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            raise CountTableError(f"{path}: is missing or not what its manifest says; count again")
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise CountTableError(
+                f"{path}: is missing or not what its manifest says; {_COUNT_AGAIN}"
+            )
         tables.append(pa.ipc.open_file(pa.py_buffer(data)).read_all())
     if not tables:
         raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
-    table = pa.concat_tables(tables).combine_chunks()
-    return CountArtifact(table.take(pc.sort_indices(table["word"])), manifest)
+    table = pa.concat_tables(tables)
+    _check_totals(directory, manifest, table)
+    table = table.combine_chunks()
+    table = table.take(pc.sort_indices(table["word"]))
+    return CountArtifact(table, manifest.digest, manifest)
+
+
+def _check_totals(directory: str, manifest: CountManifest, table: pa.Table) -> None:
+    facts = {
+        "words": (manifest.totals.words, table.num_rows),
+        "occurrences": (manifest.totals.occurrences, _occurrences(table)),
+        "digest": (manifest.digest, _table_digest(_text_metadata(table), manifest.files)),
+    }
+    for name, (written, found) in facts.items():
+        if written != found:
+            raise CountTableError(
+                f"{join(directory, _MANIFEST)}: {name} is {written}, but the files give {found}; "
+                f"{_COUNT_AGAIN}"
+            )
 
 
 def _load_count_file(path: str) -> CountArtifact:
@@ -230,4 +324,4 @@ def _load_count_file(path: str) -> CountArtifact:
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     except pa.ArrowInvalid as error:
         raise CountTableError(f"{path}: is no Arrow IPC file: {error}") from error
-    return CountArtifact(table, {"digest": hashlib.sha256(data).hexdigest(), "totals": {}})
+    return CountArtifact(table, hashlib.sha256(data).hexdigest(), None)

@@ -10,6 +10,7 @@ pre-tokens; adding batches is a native group-by. No word ever becomes a Python o
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,7 @@ from bpe.counting import count_pretokens
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
 from bpe.schemes import get_scheme
+from bpe.special_tokens import SpecialTokens
 from pipelines.count_artifact import REPORT_FOLDER
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
 from pipelines.inputs import ReadOptions
@@ -49,7 +51,7 @@ class CountSettings:
         pretokenizer: a scheme of `bpe.schemes`, or `regex:PATTERN`.
         first_positions: keep where each word first occurs (for the tie order `first`).
         special_text: what special tokens in the text mean: `text`, `allow` or `reject`.
-        special_tokens: the special tokens.
+        special_tokens: the special tokens, whose occurrences in the text are counted apart.
     """
 
     pretokenizer: str
@@ -63,8 +65,17 @@ class CountSettings:
             "pretokenizer": self.pretokenizer,
             "first_positions": self.first_positions,
             "special_text": self.special_text,
-            "special_tokens": list(self.special_tokens),
+            "special_tokens": list(self.acting_tokens),
         }
+
+    @property
+    def acting_tokens(self) -> tuple[str, ...]:
+        """The special tokens on which the counts depend: none where their text is mere text."""
+        return () if self.special_text == "text" else self.special_tokens
+
+    def specials(self) -> SpecialTokens:
+        """The special tokens with the rule that finds them in documents."""
+        return SpecialTokens({token: index for index, token in enumerate(self.special_tokens)})
 
 
 class CountWords(beam.PTransform):
@@ -85,6 +96,7 @@ class CountWords(beam.PTransform):
 
     Raises:
         SettingsError: when constructed with a scheme that does not exist or fewer than one bucket.
+        VocabularyError: when constructed with a special token that cannot be one.
     """
 
     def __init__(
@@ -98,6 +110,7 @@ class CountWords(beam.PTransform):
     ) -> None:
         super().__init__()
         get_scheme(settings.pretokenizer)
+        settings.specials()
         if buckets < 1:
             raise SettingsError(f"buckets={buckets}: at least one is needed")
         self._count = _CountUnit(settings, read, buckets, output, progress_folder)
@@ -135,15 +148,19 @@ class _CountUnit(beam.DoFn):
 
     def _count(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         settings = self._settings
-        specials = [token.encode() for token in settings.special_tokens]
-        finder = CutFinder(get_scheme(settings.pretokenizer), specials)
+        specials = settings.specials()
+        finder = CutFinder(
+            get_scheme(settings.pretokenizer),
+            [token.encode() for token in settings.special_tokens],
+            special_text=settings.special_text,
+        )
         rejects = Rejects(unit, self._read)
         progress = ProgressReporter(self._progress_folder)
         totals = UnitTotals(unit=unit.index)
         tables: list[pa.Table] = []
         for batch in read_unit(unit, self._read, finder, rejects):
             table = _count_batch(batch, settings, unit)
-            totals.add(batch)
+            totals.add(batch, specials)
             progress.add(batch["text"].nbytes)
             tables.append(table)
             if sum(each.nbytes for each in tables) > _TABLE_BYTES:
@@ -176,9 +193,12 @@ class UnitTotals:
     bytes: int = 0
     rejects: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
+    special_text: dict[str, int] = field(default_factory=Counter)
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Count the documents that end in `batch` and its bytes of text."""
+    def add(self, batch: pa.RecordBatch, specials: SpecialTokens) -> None:
+        """Count the documents that end in `batch`, its bytes of text, and special tokens in it."""
+        for token, hits in specials.count(batch["text"]).items():
+            self.special_text[token] += hits
         self.documents += pc.sum(batch["is_last"]).as_py() or 0
         self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
 
@@ -195,7 +215,7 @@ def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> 
             settings.pretokenizer,
             first_positions=settings.first_positions,
             special_text=settings.special_text,
-            special_tokens=settings.special_tokens,
+            special_tokens=settings.acting_tokens,
         )
     except BpeError as error:
         sources = ", ".join(sorted({part.file.path for part in unit.ranges}))

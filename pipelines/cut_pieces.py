@@ -136,7 +136,7 @@ class _Cutter:
         search = mark
         while True:
             window = start + limit
-            self._fill(min(window + 1, mark + LOOK_BYTES))
+            self._fill(min(window, mark + LOOK_BYTES))
             cut = self._first_cut(search, window)
             if cut is None:
                 # One byte more tells whether the document ends with the window.
@@ -215,6 +215,6 @@ class _Cutter:
             )
         raise SettingsError(
             f"--max-row-bytes={self._max_bytes} is too small for {self._name}: from byte {start} "
-            f"on, the text is a single pre-token of more bytes than that; raise the limit, or "
-            f"divide the text with --document-separator"
+            f"on, the text is a single pre-token, or special tokens in an unbroken row, of more "
+            f"bytes than that; raise the limit, or divide the text with --document-separator"
         )

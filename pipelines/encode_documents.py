@@ -7,6 +7,7 @@ One fused step does all the work of a unit, so that no payload ever crosses the 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -127,23 +128,23 @@ class _EncodeUnit(beam.DoFn):
             max_row_tokens=settings.max_row_tokens,
         )
         finder = _cut_finder(tokenizer, settings.special_text)
+        special_hits: Counter[str] = Counter()
         rejects = Rejects(unit, settings.read)
         progress = ProgressReporter(self._progress_folder)
         with ShardWriter(self._output, unit, schema, settings) as writer:
             for pieces in read_unit(unit, settings.read, finder, rejects):
                 ids = _encode_batch(tokenizer, pieces, settings.special_text)
+                special_hits.update(tokenizer.specials.count(pieces["text"]))
                 writer.write(rows.make(pieces, ids))
                 progress.add(pieces["text"].nbytes)
-            return writer.finish(rejects)
+            return writer.finish(rejects, special_hits)
 
 
 def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:
-    # Where special tokens are ordinary text, documents may be cut inside one.
-    acts = special_text != "text"
-    specials = [token.encode() for token in tokenizer.special_tokens] if acts else []
+    specials = [token.encode() for token in tokenizer.special_tokens]
     # Normalization may join what stands on the two sides of a cut.
     scheme = tokenizer.scheme if tokenizer.normalizer is None else get_scheme("none")
-    return CutFinder(scheme, specials)
+    return CutFinder(scheme, specials, special_text=special_text)
 
 
 def _encode_batch(tokenizer: Tokenizer, pieces: Any, special_text: str) -> Any:

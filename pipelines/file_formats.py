@@ -90,6 +90,6 @@ def check_magic(path: str, head: bytes) -> None:
         if head.startswith(magic):
             raise BadFileError(
                 f"{path}: the name says plain text, but the content starts like a {name} file; "
-                f"give it the name of its format, pass --input-format=text to take its bytes as "
-                f"they are, or --on-bad-file=skip to leave it out"
+                f"give it the name of its format, or pass --input-format=text to take its bytes "
+                f"as they are"
             )

@@ -8,8 +8,7 @@ folders). A folder stands for all files in it and below. Files and folders whose
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
@@ -17,11 +16,10 @@ from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import SettingsError
 from pipelines.file_formats import classify
+from pipelines.local_files import GLOB, LocalListing, list_local
 from pipelines.read_options import ReadOptions
 
 __all__ = ["InputFile", "InputList", "ReadOptions", "file_identity", "is_local", "list_inputs"]
-
-_GLOB = re.compile(r"[*?\[]")
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,8 @@ class InputList:
     Attributes:
         files: sorted by path, each once.
         notes: sentences for the user: what was left out and why.
-        counts: `duplicate_files`, `hidden_files`, `empty_files` (those that occurred).
+        counts: `duplicate_files`, `hidden_files`, `empty_files`, `unreadable_inputs`,
+            `linked_folders` (those that occurred).
     """
 
     files: tuple[InputFile, ...]
@@ -75,6 +74,8 @@ class _Match:
     folder: str
     visible: list[FileMetadata]
     hidden: list[str]
+    unreadable: dict[str, str] = field(default_factory=dict)
+    linked_folders: list[str] = field(default_factory=list)
 
 
 def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
@@ -86,11 +87,14 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
 
     Raises:
         SettingsError: a pattern matches nothing, a file has a format that cannot be read,
-            or there is nothing to read.
+            or there is nothing to read; or, unless bad files are to be skipped, a local pattern
+            matches a link that leads nowhere, or a folder that may not be opened.
     """
     if not patterns:
         raise SettingsError("no input: pass --input with at least one path or pattern")
     matches = [_match(pattern) for pattern in patterns]
+    unreadable = {path: why for match in matches for path, why in match.unreadable.items()}
+    _check_readable(unreadable, options)
     found: dict[str, FileMetadata] = {}
     duplicates: dict[str, None] = {}
     for match in matches:
@@ -109,7 +113,8 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
         files.append(InputFile(index, path, size, identity, format_, compression, source))
     _check_files(files, hidden, options)
     empty = [file.path for file in files if file.size == 0]
-    notes, counts = _notes(list(duplicates), hidden, empty)
+    linked = sorted({path for match in matches for path in match.linked_folders})
+    notes, counts = _notes(list(duplicates), hidden, empty, sorted(unreadable), linked)
     return InputList(tuple(files), notes, counts)
 
 
@@ -140,17 +145,22 @@ def _match(pattern: str) -> _Match:
             path = path.rstrip("/") + "/"
     if path.endswith("/"):
         path += "**"
-    listing = _list(pattern, path)
-    if not listing and not local and not _GLOB.search(path):
+    listing = list_local(path) if local else LocalListing(_list(pattern, path))
+    if not listing.files and not local and not GLOB.search(path):
         path += "/**"  # an object store has no folders to ask about
-        listing = _list(pattern, path)
-    if not listing:
+        listing = LocalListing(_list(pattern, path))
+    if not listing.files and not listing.unreadable:
         shown = pattern if path == pattern else f"{pattern} (looked for {path})"
         raise SettingsError(
             f"--input: no file matches {shown}; quote patterns so that the shell leaves them "
-            f"alone, and use ** to look into sub-folders"
+            f"alone, and use ** to look into sub-folders{_hint(listing)}"
         )
     return _sort_out_hidden(path, listing)
+
+
+def _hint(listing: LocalListing) -> str:
+    linked = listing.linked_folders
+    return f"; {linked[0]} is a link to a folder, which is looked into when named" if linked else ""
 
 
 def _single(pattern: str, path: str) -> _Match:
@@ -171,21 +181,24 @@ def _list(pattern: str, path: str) -> list[FileMetadata]:
         raise SettingsError(f"--input: cannot list {pattern}: {error}") from error
 
 
-def _sort_out_hidden(path: str, listing: Iterable[FileMetadata]) -> _Match:
-    glob = _GLOB.search(path)
+def _sort_out_hidden(path: str, listing: LocalListing) -> _Match:
+    glob = GLOB.search(path)
     fixed = path if glob is None else path[: glob.start()]
     folder = fixed[: fixed.rfind("/") + 1]
     # `_old*` asks for names with an underscore: its first component is not hidden.
     spelled_out = 1 if len(fixed) > len(folder) else 0
-    visible: list[FileMetadata] = []
-    hidden: list[str] = []
-    for metadata in listing:
-        components = metadata.path.removeprefix(folder).split("/")[spelled_out:]
-        if any(component.startswith((".", "_")) for component in components):
-            hidden.append(metadata.path)
-        else:
-            visible.append(metadata)
-    return _Match(folder, visible, hidden)
+
+    def is_visible(path: str) -> bool:
+        components = path.removeprefix(folder).split("/")[spelled_out:]
+        return not any(component.startswith((".", "_")) for component in components)
+
+    return _Match(
+        folder,
+        [file for file in listing.files if is_visible(file.path)],
+        [file.path for file in listing.files if not is_visible(file.path)],
+        {path: why for path, why in listing.unreadable.items() if is_visible(path)},
+        [path for path in listing.linked_folders if is_visible(path)],
+    )
 
 
 def _shared_folder(folders: Sequence[str]) -> str:
@@ -203,7 +216,19 @@ def _printable(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def _check_readable(unreadable: Mapping[str, str], options: ReadOptions) -> None:
+    if unreadable and options.on_bad_file == "fail":
+        path = min(unreadable)
+        more = f", and {len(unreadable) - 1} more of the kind" if len(unreadable) > 1 else ""
+        raise SettingsError(
+            f"--input: {path}: {unreadable[path]}{more}; mend or remove it, choose a pattern "
+            "without it, or leave such inputs out with --on-bad-file=skip"
+        )
+
+
 def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: ReadOptions) -> None:
+    if not files and not hidden:
+        raise SettingsError("--input: nothing to read: nothing that matches can be read")
     if not files:
         raise SettingsError(
             f"--input: nothing to read: all {len(hidden)} matching files have names that start "
@@ -228,17 +253,23 @@ def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: Rea
 
 
 def _notes(
-    duplicates: Sequence[str], hidden: Sequence[str], empty: Sequence[str]
+    duplicates: Sequence[str],
+    hidden: Sequence[str],
+    empty: Sequence[str],
+    unreadable: Sequence[str],
+    linked: Sequence[str],
 ) -> tuple[tuple[str, ...], dict[str, int]]:
     cases = [
-        ("duplicate_files", duplicates, "matched by more than one pattern, read once"),
-        ("hidden_files", hidden, "left out because a name starts with '.' or '_'"),
-        ("empty_files", empty, "empty"),
+        ("duplicate_files", duplicates, "file", "matched by more than one pattern, read once"),
+        ("hidden_files", hidden, "file", "left out because a name starts with '.' or '_'"),
+        ("empty_files", empty, "file", "empty"),
+        ("unreadable_inputs", unreadable, "input", "left out because it cannot be read"),
+        ("linked_folders", linked, "linked folder", "not looked into; name it to read it"),
     ]
     notes = tuple(
-        f"{len(paths)} file{'s' if len(paths) > 1 else ''} {what}: {paths[0]}"
+        f"{len(paths)} {kind}{'s' if len(paths) > 1 else ''} {what}: {paths[0]}"
         + (" and others" if len(paths) > 1 else "")
-        for _, paths, what in cases
+        for _, paths, kind, what in cases
         if paths
     )
-    return notes, {name: len(paths) for name, paths, _ in cases if paths}
+    return notes, {name: len(paths) for name, paths, _, _ in cases if paths}

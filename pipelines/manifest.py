@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from typing import Any
+from collections.abc import Mapping
 
 import msgspec
 from apache_beam.io.filesystem import CompressionTypes
@@ -19,17 +19,26 @@ from pipelines.output_files import (
     exists,
     join,
     list_files,
-    read_bytes,
     remove_temporary_files,
     write_atomically,
 )
 from pipelines.plan import Plan
-from pipelines.rejects import BAD_FILE
+from pipelines.records import read_record
+from pipelines.rejects import check_limit, rejected_rows
 from pipelines.write_shards import sidecar_name
-from schemas.sidecars import Manifest, ShardSidecar
+from schemas.run_record import InputRecord
+from schemas.sidecars import (
+    MANIFEST_VERSION,
+    SIDECAR_VERSION,
+    Manifest,
+    OutputTotals,
+    ShardSidecar,
+)
 
 __all__ = [
     "MANIFEST",
+    "add_up",
+    "check_balance",
     "file_sha256",
     "input_record",
     "read_manifest",
@@ -40,9 +49,10 @@ __all__ = [
 
 MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
+_AGAIN = "run the encode command again, which repairs it, or start again with --overwrite"
 
 
-def input_record(plan: Plan) -> list[dict[str, str]]:
+def input_record(plan: Plan) -> list[InputRecord]:
     """Path and identity of each file of a plan, as manifests list them."""
     return [{"path": file.path, "identity": file.identity} for file in plan.files]
 
@@ -53,11 +63,7 @@ def read_sidecar(output: str, name: str) -> ShardSidecar:
     Raises:
         OutputError: it is damaged or cannot be read.
     """
-    path = join(output, name)
-    try:
-        return msgspec.json.decode(read_bytes(path), type=ShardSidecar)
-    except (msgspec.MsgspecError, OSError) as error:
-        raise OutputError(f"{path}: cannot be read as a sidecar: {error}") from error
+    return read_record(join(output, name), ShardSidecar, version=SIDECAR_VERSION, remedy=_AGAIN)
 
 
 def read_sidecars(output: str, plan: Plan) -> list[ShardSidecar]:
@@ -84,7 +90,13 @@ def read_sidecars(output: str, plan: Plan) -> list[ShardSidecar]:
 
 
 def write_manifest(
-    output: str, settings: EncodeSettings, plan: Plan, *, code_version: str, backend: str
+    output: str,
+    settings: EncodeSettings,
+    plan: Plan,
+    *,
+    code_version: str,
+    backend: str,
+    listing: Mapping[str, int] | None = None,
 ) -> Manifest:
     """Check the balance of documents and write `manifest.json`, last of all files.
 
@@ -94,13 +106,16 @@ def write_manifest(
         plan: of the run.
         code_version: of beam-bpe.
         backend: name of the compute backend; does not decide the shards.
+        listing: `InputList.counts`, for the record.
 
     Raises:
         OutputError: a sidecar is missing, or documents in differ from documents out and rejects.
+        BadRecordError: all units together set aside more rows than `max_bad_records`.
     """
     sidecars = read_sidecars(output, plan)
-    totals = _add_up(sidecars)
-    _check_balance(output, totals)
+    totals = add_up(sidecars)
+    check_balance(output, totals)
+    check_limit(totals.rejects, settings.read.max_bad_records, output)
     manifest = Manifest(
         code_version=code_version,
         backend=backend,
@@ -109,6 +124,7 @@ def write_manifest(
         settings_digest=settings.digest,
         plan_digest=plan.digest,
         inputs=input_record(plan),
+        listing=dict(listing or {}),
         totals=totals,
         shards=sidecars,
     )
@@ -117,36 +133,45 @@ def write_manifest(
     return manifest
 
 
-def _add_up(sidecars: list[ShardSidecar]) -> dict[str, Any]:
+def add_up(sidecars: list[ShardSidecar]) -> OutputTotals:
+    """The totals that sidecars give together; all parts of each unit must be among them."""
     rejects: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
+    special_text: Counter[str] = Counter()
     documents_in = 0
     for sidecar in sidecars:
         if sidecar.unit_totals is not None:
             rejects.update(sidecar.unit_totals.rejects)
             accepted.update(sidecar.unit_totals.accepted)
+            special_text.update(sidecar.unit_totals.special_text)
             documents_in += sidecar.unit_totals.documents_in
-    return {
-        "shards": len(sidecars),
-        "rows": sum(each.rows for each in sidecars),
-        "documents": sum(each.documents for each in sidecars),
-        "tokens": sum(each.tokens for each in sidecars),
-        "bytes": sum(each.bytes for each in sidecars),
-        "file_bytes": sum(each.file_bytes for each in sidecars),
-        "documents_in": documents_in,
-        "rejected": rejects.total() - rejects[BAD_FILE],
-        "dropped": accepted["dropped_empty"],
-        "rejects": dict(sorted(rejects.items())),
-        "accepted": dict(sorted(accepted.items())),
-    }
+    return OutputTotals(
+        shards=len(sidecars),
+        rows=sum(each.rows for each in sidecars),
+        documents=sum(each.documents for each in sidecars),
+        tokens=sum(each.tokens for each in sidecars),
+        bytes=sum(each.bytes for each in sidecars),
+        file_bytes=sum(each.file_bytes for each in sidecars),
+        documents_in=documents_in,
+        rejected=rejected_rows(rejects),
+        dropped=accepted["dropped_empty"],
+        rejects=dict(sorted(rejects.items())),
+        accepted=dict(sorted(accepted.items())),
+        special_text=dict(sorted(special_text.items())),
+    )
 
 
-def _check_balance(output: str, totals: dict[str, Any]) -> None:
-    read, written = totals["documents_in"], totals["documents"]
-    if read != written + totals["rejected"] + totals["dropped"]:
+def check_balance(output: str, totals: OutputTotals) -> None:
+    """Check that every document read is in the shards, among the rejects, or dropped as empty.
+
+    Raises:
+        OutputError: documents were lost or made up.
+    """
+    read, written = totals.documents_in, totals.documents
+    if read != written + totals.rejected + totals.dropped:
         raise OutputError(
             f"{output}: {read} documents were read, but {written} are in the shards, "
-            f"{totals['rejected']} among the rejects and {totals['dropped']} dropped as empty; "
+            f"{totals.rejected} among the rejects and {totals.dropped} dropped as empty; "
             "this is a fault of beam-bpe: do not use this output"
         )
 
@@ -162,10 +187,7 @@ def read_manifest(output: str) -> Manifest:
         raise OutputError(
             f"{path}: is missing: the folder is no finished output of beam-bpe encode"
         )
-    try:
-        return msgspec.json.decode(read_bytes(path), type=Manifest)
-    except msgspec.MsgspecError as error:
-        raise OutputError(f"{path}: is damaged: {error}") from error
+    return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
 
 
 def file_sha256(path: str) -> str:

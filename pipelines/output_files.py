@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
+import re
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
@@ -22,10 +22,12 @@ from apache_beam.io.filesystems import FileSystems
 from bpe.errors import OutputError
 
 __all__ = [
+    "TEMPORARY",
     "HashingFile",
     "delete_files",
     "exists",
     "is_local",
+    "is_temporary_name",
     "join",
     "list_files",
     "open_for_reading",
@@ -38,6 +40,7 @@ __all__ = [
 ]
 
 TEMPORARY = "_temporary"
+_TEMPORARY_NAME = re.compile(r".+\.[0-9a-f]{32}")
 
 
 def is_local(path: str) -> bool:
@@ -115,19 +118,39 @@ def temporary_path(directory: str, name: str) -> str:
     return join(folder, f"{name}.{uuid.uuid4().hex}")
 
 
+def is_temporary_name(name: str) -> bool:
+    """Whether a file's name is one that `temporary_path` makes: an attempt's, not a user's."""
+    return _TEMPORARY_NAME.fullmatch(name) is not None
+
+
 def publish(temporary: str, final: str) -> None:
     """Rename a complete file to its final name, replacing what an earlier attempt left there.
+
+    On a local file system the content reaches the disk first, and the name before this returns: a
+    file that a later step relies on survives a crash of the machine.
 
     Raises:
         OutputError: the file system refuses.
     """
     try:
         if is_local(final):
+            _synchronize(temporary)
             os.replace(temporary, final)
+            # Some file systems cannot do it for folders.
+            with suppress(OSError):
+                _synchronize(os.path.dirname(final) or ".")
         else:
             FileSystems.rename([temporary], [final])
     except Exception as error:
         raise OutputError(f"{final}: cannot be put in place: {error}") from error
+
+
+def _synchronize(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_atomically(directory: str, name: str, data: bytes) -> None:
@@ -166,12 +189,12 @@ def prepare_output(directory: str) -> None:
 
 
 def remove_temporary_files(directory: str) -> None:
-    """Remove what killed attempts left behind (and the folder of temporary files itself)."""
+    """Remove what killed attempts left behind, and the folder of temporary files if it is empty."""
     folder = join(directory, TEMPORARY)
+    delete_files(folder, [name for name in list_files(folder) if is_temporary_name(name)])
     if is_local(folder):
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        delete_files(folder, list(list_files(folder)))
+        with suppress(OSError):
+            os.rmdir(folder)
 
 
 class HashingFile:

@@ -16,9 +16,10 @@ from bpe.errors import SettingsError
 from pipelines.inputs import InputFile, InputList
 from pipelines.read_options import ReadOptions
 
-__all__ = ["FileRange", "Plan", "Unit", "make_plan"]
+__all__ = ["FileRange", "Plan", "Unit", "check_name", "make_plan"]
 
-# What a file weighs beyond its bytes: opening one costs about as much as reading this much.
+# What a file weighs beyond its bytes, shared out over them: opening it costs about as much as
+# reading this much.
 FILE_COST_BYTES = 4096
 # Text usually shrinks to a third or a quarter; only the balance of units depends on it.
 COMPRESSION_GUESS = 3
@@ -40,6 +41,11 @@ class FileRange:
     file: InputFile
     start: int
     end: int | None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all of the file, so that no other unit reads any of it."""
+        return self.start == 0 and self.end in (None, self.file.size)
 
     @property
     def stored_bytes(self) -> int:
@@ -111,12 +117,14 @@ def make_plan(
             may hold up to a range more. Small inputs get smaller units.
 
     Raises:
-        SettingsError: `unit_bytes` is below 1.
+        SettingsError: `unit_bytes` is below 1, or a file's name is not UTF-8.
     """
     if unit_bytes < 1:
         raise SettingsError(f"the size of a unit must be at least 1 byte, not {unit_bytes}")
     listed = files.files if isinstance(files, InputList) else tuple(files)
-    total = sum(_cost(file, file.size) for file in listed)
+    for file in listed:
+        check_name(file.path)
+    total = sum(_file_cost(file) for file in listed)
     target = min(unit_bytes, max(options.range_bytes, total // UNITS_WANTED))
     units = tuple(
         Unit(index, _join_ranges(ranges))
@@ -129,6 +137,22 @@ def make_plan(
     }
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"))
     return Plan(units, listed, hashlib.sha256(text.encode("ascii")).hexdigest())
+
+
+def check_name(path: str) -> None:
+    """Refuse a name that outputs, which are UTF-8 throughout, could not repeat.
+
+    Raises:
+        SettingsError: the name holds bytes that are not UTF-8.
+    """
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError as error:
+        shown = path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+        raise SettingsError(
+            f"{shown}: the file's name is not UTF-8, so that no manifest or shard could name it; "
+            f"rename it, or leave it out of --input"
+        ) from error
 
 
 def _cut(files: Iterable[InputFile], range_bytes: int) -> Iterator[FileRange]:
@@ -147,7 +171,7 @@ def _group(ranges: Iterable[FileRange], target: int) -> Iterator[list[FileRange]
     cost = 0
     for range_ in ranges:
         group.append(range_)
-        cost += _cost(range_.file, range_.stored_bytes)
+        cost += _range_cost(range_)
         if cost >= target:
             yield group
             group, cost = [], 0
@@ -155,8 +179,16 @@ def _group(ranges: Iterable[FileRange], target: int) -> Iterator[list[FileRange]
         yield group
 
 
-def _cost(file: InputFile, size: int) -> int:
-    return FILE_COST_BYTES + size * (1 if file.compression == "none" else COMPRESSION_GUESS)
+def _file_cost(file: InputFile) -> int:
+    return FILE_COST_BYTES + file.size * (1 if file.compression == "none" else COMPRESSION_GUESS)
+
+
+def _range_cost(range_: FileRange) -> int:
+    """Its share of the file's cost by size; the shares of all ranges add up to the whole."""
+    whole, size = _file_cost(range_.file), range_.file.size
+    if range_.end is None or not size:
+        return whole
+    return whole * range_.end // size - whole * range_.start // size
 
 
 def _join_ranges(ranges: Iterable[FileRange]) -> tuple[FileRange, ...]:

@@ -10,7 +10,13 @@ import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError
-from pipelines.byte_streams import ByteStream, check_whole, open_stream
+from pipelines.byte_streams import (
+    ByteStream,
+    UnstableFileError,
+    check_unchanged,
+    check_whole,
+    open_stream,
+)
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
 from pipelines.read_jsonl import read_jsonl
@@ -45,8 +51,10 @@ def read_unit(
         that much; more for longer ranges and rows.
 
     Raises:
-        BadRecordError, BadFileError: bad input where the policy is to stop. A file that turns out
-            to be bad after some of it was handed on stops the run under any policy.
+        BadRecordError, BadFileError: bad input where the policy is to stop. Two kinds of bad files
+            stop the run under any policy, since some of them may be in the output already: one
+            that turns out to be bad after some of it was handed on, and one that changed,
+            vanished or cannot be read while other units read other ranges of it.
         SettingsError: a stretch of text that cannot be cut is longer than `max_row_bytes`.
     """
     batches = (
@@ -80,15 +88,28 @@ def _read(
             for batch in _reader(range_, options)(stream, range_, options, finder, rejects):
                 handed_on = True
                 yield batch
+        check_unchanged(file)
     except BadFileError as error:
-        if handed_on:
-            raise
-        rejects.bad_file(file, error, byte_offset=range_.start)
+        is_shared = isinstance(error, UnstableFileError) and not range_.is_whole
+        if is_shared or (handed_on and options.on_bad_file == "skip"):
+            raise _not_to_be_left_out(error, options) from error
+        rejects.bad_file(range_, error)
+
+
+def _not_to_be_left_out(error: BadFileError, options: ReadOptions) -> BadFileError:
+    """An error that stops the run under any policy; only where asked does it need an excuse."""
+    if options.on_bad_file == "fail":
+        return BadFileError(str(error))
+    return BadFileError(
+        f"{error}; --on-bad-file=skip cannot leave it out, because some of it may be in the output "
+        f"already"
+    )
 
 
 def _look_over(batch: pa.RecordBatch, options: ReadOptions, rejects: Rejects) -> pa.RecordBatch:
     """Count documents and anomalies; leave empty documents out if asked to."""
-    rejects.documents_in += pc.sum(batch["is_last"]).as_py()
+    # The output counts ends: a document that starts and never ends, or the other way round, shows.
+    rejects.documents_in += pc.sum(batch["is_first"]).as_py()
     count_anomalies(batch, rejects.accepted)
     if options.empty == "keep":
         return batch

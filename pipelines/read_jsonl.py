@@ -109,19 +109,19 @@ def _decode_block(
     left_out: list[int] = []
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         raw = view[start:end]
+        refusal: Exception | None = None
         try:
             row = decode(raw)
-            usable = all_valid or is_utf8(raw)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            usable = False
-        if usable:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            refusal = error
+        if refusal is None and (all_valid or is_utf8(raw)):
             texts.append(text_of(row))
             if id_of is not None:
                 ids.append(str(id_of(row)))
         else:
             left_out.append(index)
             if bytes(raw).strip(b" \t\r"):
-                _reject_row(block, index, bytes(raw), file, options, rejects)
+                _reject_row(block, index, bytes(raw), refusal, file, options, rejects)
             else:
                 rejects.accepted["blank_line"] += 1
     positions = np.delete(block.base + block.starts, left_out)
@@ -133,12 +133,13 @@ def _reject_row(
     block: RowBlock,
     index: int,
     raw: bytes,
+    refusal: Exception | None,
     file: InputFile,
     options: ReadOptions,
     rejects: Rejects,
 ) -> None:
     is_cut = block.last_is_cut and index == len(block.starts) - 1
-    reason, message = _diagnose(raw, options, is_cut=is_cut)
+    reason, message = _diagnose(raw, refusal, options, is_cut=is_cut)
     position = block.base + int(block.starts[index])
     number = None if block.number is None else block.number + index
     rejects.bad_record(
@@ -151,15 +152,21 @@ def _reject_row(
     )
 
 
-def _diagnose(raw: bytes, options: ReadOptions, *, is_cut: bool) -> tuple[str, str]:
+def _diagnose(
+    raw: bytes, refusal: Exception | None, options: ReadOptions, *, is_cut: bool
+) -> tuple[str, str]:
     """What is wrong with a row that the decoder refused: a short name and a sentence."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         return "invalid_utf8", f"invalid UTF-8 at byte {error.start} of the row; mend the file"
     try:
-        row = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
+        # Of integers only the type matters, and Python limits their digits where JSON does not.
+        row = json.loads(text, parse_constant=_refuse_constant, parse_int=len)
+        characters = json.dumps(row, ensure_ascii=False)
+    except RecursionError as error:
+        return "json_limit", f"objects or lists are nested too deeply: {error}; remove the row"
+    except ValueError as error:
         if is_cut:
             return "row_cut", (
                 f"the file ends inside this row, which has no line feed and is no JSON ({error}); "
@@ -167,7 +174,7 @@ def _diagnose(raw: bytes, options: ReadOptions, *, is_cut: bool) -> tuple[str, s
             )
         return "bad_json", f"no valid JSON: {error}; mend or remove the row"
     try:
-        json.dumps(row, ensure_ascii=False).encode("utf-8")
+        characters.encode("utf-8")
     except UnicodeEncodeError as error:
         return "lone_surrogate", (
             f"a \\u escape is half of a surrogate pair ({error.object[error.start]!r}), which "
@@ -178,7 +185,7 @@ def _diagnose(raw: bytes, options: ReadOptions, *, is_cut: bool) -> tuple[str, s
     wrong = _field_error(row, options.text_field, "text", (str,))
     if wrong is None and options.id_field is not None:
         wrong = _field_error(row, options.id_field, "id", (str, int))
-    return wrong or ("bad_json", "no JSON that the decoder accepts; mend or remove the row")
+    return wrong or ("json_limit", f"beyond what the decoder takes: {refusal}; remove the row")
 
 
 def _field_error(

@@ -1,4 +1,9 @@
-"""What becomes of bad rows and files: the policy, the record of them, and counts of anomalies."""
+"""What becomes of bad rows and files: the policy, the record of them, and counts of anomalies.
+
+`--max-bad-records` is checked twice: by `Rejects` for the rows of one unit, which stops a hopeless
+run early, and by `check_limit` for the rows of all units, before a manifest says that they are
+complete. Workers do not know of each other, so a run may read on for a while after the limit.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,16 @@ import base64
 import json
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from typing import IO
 
 from bpe.errors import BadFileError, BadRecordError
 from pipelines.inputs import InputFile
-from pipelines.output_files import write_atomically
-from pipelines.plan import Unit
+from pipelines.output_files import join, write_atomically
+from pipelines.plan import FileRange, Unit
 from pipelines.read_options import ReadOptions
 
-__all__ = ["BAD_FILE", "RAW_BYTES_KEPT", "Rejects"]
+__all__ = ["BAD_FILE", "RAW_BYTES_KEPT", "Rejects", "check_limit", "rejected_rows"]
 
 BAD_FILE = "bad_file"
 # Of a bad row's bytes, so many go into the record.
@@ -31,10 +37,11 @@ class Rejects:
         options: `on_bad_record`, `on_bad_file` and `max_bad_records`.
 
     Attributes:
-        counts: rows set aside, by reason, and files under `bad_file` (once a unit).
+        counts: rows set aside, by reason, and files under `bad_file`: each once, in the unit that
+            reads its start.
         accepted: anomalies that are read all the same, by name; see `pipelines.anomalies`.
-        documents_in: documents met so far: those handed on, dropped as empty, or set aside as
-            rows. Rows inside files that are set aside are not among them.
+        documents_in: documents that started so far: those handed on, dropped as empty, or set
+            aside as rows. Rows inside files that are set aside are not among them.
     """
 
     def __init__(self, unit: Unit, options: ReadOptions) -> None:
@@ -50,7 +57,7 @@ class Rejects:
     @property
     def rejected_records(self) -> int:
         """Rows set aside, of all reasons; files are not counted."""
-        return sum(self.counts.values()) - self.counts[BAD_FILE]
+        return rejected_rows(self.counts)
 
     def bad_record(
         self,
@@ -88,15 +95,25 @@ class Rejects:
         if limit is not None and self.rejected_records > limit:
             raise BadRecordError(
                 f"more than --max-bad-records={limit} bad rows in unit {self.unit.index} "
-                f"({self._summary()}); the last one is {text}"
+                f"({_summary(self.counts)}); the last one is {text}"
             )
 
-    def bad_file(self, file: InputFile, error: BadFileError, *, byte_offset: int = 0) -> None:
-        """Set a file aside, from `byte_offset` of it on, or raise the error again."""
+    def bad_file(self, range_: FileRange, error: BadFileError) -> None:
+        """Set a file aside, or stop.
+
+        Args:
+            range_: what was to be read of it. All ranges of a bad file come here; the first one
+                stands for the file.
+            error: what is wrong with it.
+
+        Raises:
+            BadFileError: the policy is `fail`.
+        """
         if self._options.on_bad_file == "fail":
-            raise error
-        self.counts[BAD_FILE] += 1
-        self._add(file, None, byte_offset, BAD_FILE, str(error), b"", None)
+            raise BadFileError(f"{error}; or leave it out with --on-bad-file=skip") from error
+        if range_.start == 0:
+            self.counts[BAD_FILE] += 1
+            self._add(range_.file, None, 0, BAD_FILE, str(error), b"", None)
 
     def to_jsonl(self) -> bytes:
         """What was set aside, a JSON object a line, in the order met; empty if there is nothing.
@@ -145,5 +162,31 @@ class Rejects:
         self._records.seek(0, 2)
         self._records.write(json.dumps(record).encode("ascii") + b"\n")
 
-    def _summary(self) -> str:
-        return ", ".join(f"{reason}: {count}" for reason, count in sorted(self.counts.items()))
+
+def rejected_rows(counts: Mapping[str, int]) -> int:
+    """Rows among what was set aside; files are not counted."""
+    return sum(counts.values()) - counts.get(BAD_FILE, 0)
+
+
+def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) -> None:
+    """Check how many rows all units together have set aside.
+
+    Args:
+        counts: by reason, of all units.
+        limit: `max_bad_records`.
+        directory: where the units' `rejects/` lie, for the message.
+
+    Raises:
+        BadRecordError: there are more than allowed.
+    """
+    rows = rejected_rows(counts)
+    if limit is not None and rows > limit:
+        raise BadRecordError(
+            f"{rows} bad rows ({_summary(counts)}), more than --max-bad-records={limit}; "
+            f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
+            f"command again"
+        )
+
+
+def _summary(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))

@@ -1,21 +1,18 @@
 """What an encode run finds in its output folder, and what of it is kept.
 
-    run.json        written before work: settings and inputs, so that a later run can compare
-
 A unit is kept only if its sidecars match the settings digest, the identity of its input and the
-hash of each shard's file; everything else of an unfinished run is made again.
+hash of each shard's file; everything else of an unfinished run is made again. A finished output
+that has lost a file is an unfinished one.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
 
-from bpe.errors import OutputError
+from bpe.errors import BpeError, OutputError
 from pipelines.encode_documents import EncodeSettings
 from pipelines.manifest import MANIFEST, file_sha256, input_record, read_manifest, read_sidecar
 from pipelines.output_files import (
@@ -23,19 +20,29 @@ from pipelines.output_files import (
     exists,
     join,
     list_files,
-    read_bytes,
     remove_temporary_files,
-    write_atomically,
+)
+from pipelines.output_folder import (
+    REJECTS_FOLDER,
+    delete_rejects,
+    read_run,
+    refuse_foreign_files,
+    refuse_other_command,
+    write_run,
 )
 from pipelines.plan import Plan, Unit
 from pipelines.settings import describe_differences, refused_rejects
+from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from pipelines.write_shards import input_identity, sidecar_name
+from schemas.run_record import InputRecord, RunRecord
+from schemas.sidecars import Manifest
 
-__all__ = ["Found", "begin_run", "find_finished_units", "remove_stale_files"]
+__all__ = ["SHARD_FILE", "Found", "begin_run", "find_finished_units", "remove_stale_files"]
 
-RUN = "run.json"
-_OURS = re.compile(r"shard-\d{5,}-\d{3,}\.arrow(\.json)?|manifest\.json|run\.json")
-_REJECTS = re.compile(r"unit-\d{5,}\.jsonl")
+SHARD_FILE = re.compile(r"shard-(\d{5,})-\d{3,}\.arrow(\.json)?")
+"""Names of shards and of their sidecars."""
+
+_COMMAND = "encode"
 _HASHING_THREADS = 4
 
 
@@ -67,49 +74,69 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
         OutputError: the folder holds the shards of other settings or inputs, or files that are not
             ours; the text names what differs.
     """
+    wanted = RunRecord(command=_COMMAND, settings=settings.to_dict(), inputs=input_record(plan))
     if overwrite:
+        refuse_other_command(output, _COMMAND)
         _remove_everything(output)
-    inputs = input_record(plan)
-    wanted: dict[str, Any] = {"settings": settings.to_dict(), "inputs": inputs}
-    path = join(output, RUN)
-    if not exists(path):
+    earlier = None if overwrite else read_run(output, _COMMAND)
+    if earlier is None:
         if not overwrite:
-            _refuse_foreign_files(output)
-        write_atomically(output, RUN, _to_json(wanted))
+            refuse_foreign_files(output, (TOKENIZER_FOLDER, REJECTS_FOLDER))
+        write_run(output, wanted)
         return Found()
-    try:
-        earlier = json.loads(read_bytes(path))
-    except ValueError as error:
-        raise OutputError(f"{path}: is damaged ({error}); --overwrite starts again") from error
     _refuse_other_settings(output, earlier, wanted)
-    changed = _changed_files(earlier["inputs"], inputs)
+    changed = _changed_files(earlier.inputs, wanted.inputs)
     notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
-    finished = exists(join(output, MANIFEST)) and not changed
-    if finished:
-        _refuse_rejects(output, settings)
-    if not finished:
-        delete_files(output, [MANIFEST])
-        write_atomically(output, RUN, _to_json(wanted))
-    return Found(finished, not finished, tuple(notes))
+    if exists(join(output, MANIFEST)) and not changed:
+        fault = _find_fault(output, settings)
+        if fault is None:
+            return Found(finished=True)
+        notes.append(f"{fault}; making it again")
+    delete_files(output, [MANIFEST])
+    write_run(output, wanted)
+    return Found(resumed=True, notes=tuple(notes))
 
 
-def _to_json(value: Any) -> bytes:
-    return json.dumps(value, indent=1, sort_keys=True).encode() + b"\n"
+def _find_fault(output: str, settings: EncodeSettings) -> str | None:
+    """What a folder with a manifest lacks, in a phrase; None if it is finished.
+
+    Sizes of files stand for their content here; `beam-bpe verify` looks into them.
+    """
+    try:
+        manifest = read_manifest(output)
+    except OutputError:
+        return f"{join(output, MANIFEST)} is damaged, or of another version"
+    if manifest.settings_digest != settings.digest:
+        return f"{join(output, MANIFEST)} is of other settings"
+    _refuse_rejects(output, manifest, settings)
+    sizes = list_files(output)
+    for shard in manifest.shards:
+        if sizes.get(shard.file) != shard.file_bytes:
+            return f"{join(output, shard.file)} is missing or of another size"
+        if f"{shard.file}.json" not in sizes:
+            return f"{join(output, shard.file)}.json is missing"
+        rejects = shard.unit_totals.rejects_file if shard.unit_totals else None
+        if rejects is not None and not exists(join(output, rejects)):
+            return f"{join(output, rejects)} is missing"
+    folder = join(output, TOKENIZER_FOLDER)
+    try:
+        same = load_copy(folder).digest == settings.tokenizer_digest
+    except BpeError:
+        same = False
+    return None if same else f"{folder} is not the tokenizer of the shards"
 
 
-def _changed_files(old: list[dict[str, str]], new: list[dict[str, str]]) -> list[str]:
+def _changed_files(old: list[InputRecord], new: list[InputRecord]) -> list[str]:
     before = {entry["path"]: entry["identity"] for entry in old}
     return [entry["path"] for entry in new if before.get(entry["path"]) != entry["identity"]]
 
 
-def _refuse_other_settings(
-    output: str, earlier: Mapping[str, Any], wanted: Mapping[str, Any]
-) -> None:
-    differences = describe_differences(earlier["settings"], wanted["settings"])
-    old_paths = [entry["path"] for entry in earlier["inputs"]]
-    new_paths = [entry["path"] for entry in wanted["inputs"]]
+def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
+    differences = describe_differences(earlier.settings, wanted.settings)
+    old_paths = [entry["path"] for entry in earlier.inputs]
+    new_paths = [entry["path"] for entry in wanted.inputs]
     if old_paths != new_paths:
-        other = min(set(old_paths) ^ set(new_paths))
+        other = min(set(old_paths) ^ set(new_paths), default="their order")
         differences.append(
             f"inputs: was {len(old_paths)} file(s), now {len(new_paths)}, which differ in {other}"
         )
@@ -120,8 +147,8 @@ def _refuse_other_settings(
         )
 
 
-def _refuse_rejects(output: str, settings: EncodeSettings) -> None:
-    rejects = read_manifest(output).totals["rejects"]
+def _refuse_rejects(output: str, manifest: Manifest, settings: EncodeSettings) -> None:
+    rejects = manifest.totals.rejects
     if refused_rejects(rejects, settings.read):
         raise OutputError(
             f"--output {output}: is finished, but left out bad rows or files ({rejects}); give "
@@ -129,22 +156,12 @@ def _refuse_rejects(output: str, settings: EncodeSettings) -> None:
         )
 
 
-def _refuse_foreign_files(output: str) -> None:
-    names = sorted(list_files(output))
-    if names:
-        raise OutputError(
-            f"--output {output}: the folder holds {names[0]} and was not begun by this command; "
-            "choose an empty folder, or --overwrite to replace shards in it"
-        )
-
-
 def _remove_everything(output: str) -> None:
     """Remove what this command makes; other files of the folder are the user's."""
     # The manifest goes first: without it nobody takes the rest for finished.
     delete_files(output, [MANIFEST])
-    delete_files(output, [name for name in list_files(output) if _OURS.fullmatch(name)])
-    folder = join(output, "rejects")
-    delete_files(folder, [name for name in list_files(folder) if _REJECTS.fullmatch(name)])
+    delete_files(output, [name for name in list_files(output) if SHARD_FILE.fullmatch(name)])
+    delete_rejects(output)
     remove_temporary_files(output)
 
 
@@ -189,22 +206,9 @@ def remove_stale_files(output: str, kept: set[int]) -> int:
 
     Such files are left by a killed run, or belong to a plan that the input has outgrown.
     """
-    stale = [
-        name
-        for name in list_files(output)
-        if name.startswith("shard-") and _OURS.fullmatch(name) and _unit_of(name) not in kept
-    ]
+    found = {name: SHARD_FILE.fullmatch(name) for name in list_files(output)}
+    stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
     delete_files(output, stale)
-    folder = join(output, "rejects")
-    rejects = [
-        name
-        for name in list_files(folder)
-        if _REJECTS.fullmatch(name) and int(name[5:].split(".")[0]) not in kept
-    ]
-    delete_files(folder, rejects)
+    rejects = delete_rejects(output, frozenset(kept))
     remove_temporary_files(output)
-    return len(stale) + len(rejects)
-
-
-def _unit_of(name: str) -> int:
-    return int(name.split("-")[1])
+    return len(stale) + rejects

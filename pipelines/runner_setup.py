@@ -37,9 +37,16 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bpe.errors import BpeError, SettingsError
+from pipelines.driver_watch import DRIVER_VARIABLE
 from pipelines.worker_errors import own_error
 
-__all__ = ["PRISM_VARIABLE", "end_process", "make_pipeline_options", "run_pipeline"]
+__all__ = [
+    "PRISM_VARIABLE",
+    "end_process",
+    "make_pipeline_options",
+    "run_pipeline",
+    "worker_command",
+]
 
 PRISM_VARIABLE = "BEAM_BPE_PRISM"
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
@@ -196,9 +203,20 @@ def _make_runner(options: PipelineOptions) -> Any:
         return None
     # Beam's mode of that name is this environment with its own worker command.
     direct.direct_running_mode = "in_memory"
-    command = f"exec {shlex.quote(sys.executable)} -m pipelines.worker_process"
+    python = f"{shlex.quote(sys.executable)} -m pipelines.worker_process"
+    command = worker_command(python, os.getpid())
     environment = SubprocessSDKEnvironment.from_command_string(command)
     return FnApiRunner(default_environment=environment)
+
+
+def worker_command(python: str, driver: int) -> str:
+    """Shell line that starts a worker process: deaf to Ctrl-C, and knowing its driver.
+
+    Args:
+        python: the command proper, quoted for the shell.
+        driver: process id of the driver.
+    """
+    return f"trap '' INT; export {DRIVER_VARIABLE}={driver}; exec {python}"
 
 
 @contextmanager

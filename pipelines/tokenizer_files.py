@@ -89,13 +89,15 @@ def is_finished_model(directory: str) -> bool:
 def find_models(output: str) -> list[str]:
     """Model directories of a training output: the folder itself, and those named by a size."""
     found = [output] if is_finished_model(output) else []
-    pattern = join(output, "*", CONFIG_NAME)
     if is_local(output):
-        configs = [str(path) for path in Path(output).glob(f"*/{CONFIG_NAME}")]
+        folders = [str(path.parent) for path in Path(output).glob(f"*/{CONFIG_NAME}")]
+        # Other programs have folders named by numbers with a config.json as well.
+        folders = [folder for folder in folders if is_model_directory(folder)]
     else:
-        configs = [item.path for item in FileSystems.match([pattern])[0].metadata_list]
-    folders = sorted(path.rsplit("/", 1)[0] for path in configs)
-    return found + [folder for folder in folders if folder.rsplit("/", 1)[1].isdigit()]
+        pattern = join(output, "*", CONFIG_NAME)
+        configs = FileSystems.match([pattern])[0].metadata_list
+        folders = [item.path.rsplit("/", 1)[0] for item in configs]
+    return found + sorted(each for each in folders if each.rsplit("/", 1)[1].isdigit())
 
 
 def clear_model(directory: str) -> None:

@@ -88,13 +88,11 @@ class TrainSettings:
     @property
     def counting(self) -> CountSettings:
         """How words have to be counted for this training."""
-        # Only policies that act on special tokens make the counts depend on which there are.
-        acts = self.special_text != "text"
         return CountSettings(
             pretokenizer=self.pretokenizer,
             first_positions=self.tie_order == "first",
             special_text=self.special_text,
-            special_tokens=self.special_tokens if acts else (),
+            special_tokens=self.special_tokens,
         )
 
 

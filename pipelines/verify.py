@@ -1,32 +1,39 @@
 """Check a finished output folder against what it says of itself.
 
-Every file's hash, every shard's columns, counts and ids, the balance of documents, the tokenizer's
-golden set; and rows are encoded again from their own decoded text, which must give the same ids.
+Nothing is believed that can be found out: records are compared with each other and with the files,
+totals are added up again, facts of a shard are taken from its rows (`pipelines.verify_shard`). What
+cannot be found out from the folder alone is the input, and by what program the shards were made.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, fields
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+import msgspec
 
-from bpe.errors import BpeError, OutputError
+from bpe.errors import OutputError
 from bpe.tokenizer import Tokenizer
-from pipelines.manifest import file_sha256, read_manifest
-from pipelines.output_files import exists, join, open_for_reading
+from pipelines.manifest import (
+    MANIFEST,
+    add_up,
+    check_balance,
+    file_sha256,
+    read_manifest,
+    read_sidecar,
+)
+from pipelines.output_files import exists, join, list_files, read_bytes
+from pipelines.output_folder import REJECTS_FILE, REJECTS_FOLDER, RUN, read_run
+from pipelines.resume import SHARD_FILE
+from pipelines.settings import digest_of
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
-from schemas.sidecars import Manifest, ShardSidecar
-from schemas.token_shards import token_shard_schema
-from schemas.versions import check_version
+from pipelines.verify_shard import RowSettings, check_shard
+from pipelines.write_shards import shard_name
+from schemas.sidecars import Manifest, UnitTotals
 
 __all__ = ["Verified", "verify_output"]
-
-# Of each shard, the first rows are encoded again, up to so many ids.
-_SAMPLE_IDS = 50_000
 
 
 @dataclass
@@ -35,15 +42,19 @@ class Verified:
 
     Attributes:
         shards: files whose hash and content agree with the manifest.
-        rows: in all shards.
-        tokens: in all shards.
+        rows, tokens: in all shards.
         encoded_again: rows whose ids were made again and agree.
+        rejects_files: lists of rejected rows that agree with the counts.
+        text_bytes: whether the bytes of text were compared with what the ids decode to; a
+            tokenizer that normalizes does not allow that.
     """
 
     shards: int = 0
     rows: int = 0
     tokens: int = 0
     encoded_again: int = 0
+    rejects_files: int = 0
+    text_bytes: bool = True
 
 
 def verify_output(
@@ -61,129 +72,154 @@ def verify_output(
         ModelFileError: the tokenizer's copy is damaged or fails its golden set.
     """
     manifest = read_manifest(output)
-    tokenizer = load_copy(join(output, TOKENIZER_FOLDER))
-    if tokenizer.digest != manifest.tokenizer_digest:
-        raise OutputError(
-            f"{join(output, TOKENIZER_FOLDER)}: is the tokenizer {tokenizer.digest}, the manifest "
-            f"names {manifest.tokenizer_digest}"
-        )
-    done = Verified()
+    settings = _check_settings(output, manifest)
+    _check_sidecars(output, manifest)
+    _check_totals(output, manifest)
+    _check_no_others(output, manifest)
+    tokenizer = _load_tokenizer(output, manifest)
+    done = Verified(rejects_files=_check_rejects(output, manifest), text_bytes=not tokenizer.lossy)
     for sidecar in manifest.shards:
-        check = _ShardCheck(output, manifest, tokenizer, sidecar)
-        done.encoded_again += check.run(full=full)
+        done.encoded_again += check_shard(output, sidecar, tokenizer, settings, full=full)
         done.shards += 1
         done.rows += sidecar.rows
         done.tokens += sidecar.tokens
         progress(done.shards)
-    for name in ("rows", "tokens"):
-        if getattr(done, name) != manifest.totals[name]:
-            raise OutputError(
-                f"{output}: the shards hold {getattr(done, name)} {name}, the manifest says "
-                f"{manifest.totals[name]}"
-            )
     return done
 
 
-class _ShardCheck:
-    """Checks one shard."""
+def _failure(output: str, name: str, what: str) -> OutputError:
+    return OutputError(f"{join(output, name)}: {what}")
 
-    def __init__(
-        self, output: str, manifest: Manifest, tokenizer: Tokenizer, sidecar: ShardSidecar
-    ) -> None:
-        self._path = join(output, sidecar.file)
-        self._manifest = manifest
-        self._tokenizer = tokenizer
-        self._sidecar = sidecar
 
-    def run(self, *, full: bool) -> int:
-        """Check hash, schema, counts, ids and a sample; returns the rows encoded again."""
-        self._check_file()
-        with open_for_reading(self._path) as file:
-            reader = pa.ipc.open_file(file)
-            try:
-                check_version(reader.schema, token_shard_schema(self._tokenizer.max_id))
-            except ValueError as error:
-                raise self._failure(str(error)) from error
-            rows = documents = tokens = again = 0
-            for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
-                ids = batch["input_ids"].flatten().to_numpy()
-                self._check_ids(ids)
-                if full or tokens < _SAMPLE_IDS:
-                    again += self._encode_again(batch, rows, full=full)
-                rows += batch.num_rows
-                documents += batch["is_last"].true_count
-                tokens += len(ids)
-        found = {"rows": rows, "documents": documents, "tokens": tokens}
-        for name, value in found.items():
-            if value != getattr(self._sidecar, name):
-                raise self._failure(
-                    f"holds {value} {name}, the manifest says {getattr(self._sidecar, name)}"
-                )
-        return again
+def _check_settings(output: str, manifest: Manifest) -> RowSettings:
+    """The settings agree with their digest, with the tokenizer's, and with run.json."""
+    found = digest_of(manifest.settings)
+    if found != manifest.settings_digest:
+        raise _failure(
+            output,
+            MANIFEST,
+            f"settings_digest is {manifest.settings_digest}, but its settings give {found}",
+        )
+    try:
+        settings = msgspec.convert(manifest.settings, RowSettings)
+    except msgspec.ValidationError as error:
+        raise _failure(output, MANIFEST, f"settings are damaged: {error}") from error
+    if settings.tokenizer_digest != manifest.tokenizer_digest:
+        raise _failure(
+            output,
+            MANIFEST,
+            f"tokenizer_digest is {manifest.tokenizer_digest}, but {settings.tokenizer_digest} in "
+            "its settings",
+        )
+    run = read_run(output, "encode")
+    if run is None:
+        raise _failure(output, RUN, "is missing")
+    for name in ("settings", "inputs"):
+        if getattr(run, name) != getattr(manifest, name):
+            raise _failure(output, RUN, f"its {name} are not those of {MANIFEST}")
+    return settings
 
-    def _check_file(self) -> None:
-        if not exists(self._path):
-            raise self._failure("is missing")
-        sha256 = file_sha256(self._path)
-        if sha256 != self._sidecar.sha256:
-            raise self._failure(
-                f"its sha256 is {sha256}, the manifest says {self._sidecar.sha256}: the file was "
-                "changed or damaged; remove manifest.json and run the encode command again"
+
+def _check_sidecars(output: str, manifest: Manifest) -> None:
+    """The manifest holds every part of every unit once, as the sidecars beside the shards say."""
+    unit = part = 0
+    known = {(entry["path"], entry["identity"]) for entry in manifest.inputs}
+    for shard in manifest.shards:
+        expected = shard_name(unit, part)
+        if (shard.unit, shard.part, shard.file) != (unit, part, expected):
+            raise _failure(
+                output, MANIFEST, f"lists {shard.file} where {expected} should be: a shard is lost"
             )
-
-    def _check_ids(self, ids: npt.NDArray[Any]) -> None:
-        if len(ids) and int(ids.max()) > self._tokenizer.max_id:
-            raise self._failure(
-                f"holds id {int(ids.max())}, the tokenizer's largest is {self._tokenizer.max_id}"
-            )
-
-    def _encode_again(self, batch: pa.RecordBatch, first_row: int, *, full: bool) -> int:
-        """Encode the decoded text of rows that stand for themselves."""
-        checked = seen = 0
-        for row, ids in _whole_rows(batch, self._manifest):
-            if not full and seen > _SAMPLE_IDS:
-                break
-            policy = "allow" if self._manifest.settings["special_text"] == "allow" else "text"
-            try:
-                again = self._tokenizer.encode(self._tokenizer.decode(ids), special_text=policy)
-            except BpeError as error:
-                raise self._failure(f"row {first_row + row}: {error}") from error
-            if not np.array_equal(again, ids):
-                raise self._failure(
-                    f"row {first_row + row} ({batch['document_id'][row]}): encoding its text again "
-                    f"gives {len(again)} other ids than the {len(ids)} that are stored"
+        name = f"{shard.file}.json"
+        if not exists(join(output, name)):
+            raise _failure(output, name, "is missing")
+        if read_sidecar(output, name) != shard:
+            raise _failure(output, name, f"says other things of the shard than {MANIFEST}")
+        if shard.settings_digest != manifest.settings_digest:
+            raise _failure(output, name, "is of other settings than the manifest")
+        if any((each["path"], each["identity"]) not in known for each in shard.inputs):
+            raise _failure(output, name, "names an input that the manifest does not list")
+        part += 1
+        if shard.unit_totals is not None:
+            if shard.unit_totals.parts != part:
+                raise _failure(
+                    output, name, f"says {shard.unit_totals.parts} parts, and there are {part}"
                 )
-            checked += 1
-            seen += len(ids)
-        return checked
-
-    def _failure(self, what: str) -> OutputError:
-        return OutputError(f"{self._path}: {what}")
+            unit, part = unit + 1, 0
+    if part:
+        raise _failure(output, MANIFEST, f"the last part of unit {unit} is lost")
 
 
-def _whole_rows(
-    batch: pa.RecordBatch, manifest: Manifest
-) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
-    """Rows that hold a whole piece, without BOS and EOS: (row, ids).
+def _check_totals(output: str, manifest: Manifest) -> None:
+    found = add_up(manifest.shards)
+    for field in fields(found):
+        written, added = getattr(manifest.totals, field.name), getattr(found, field.name)
+        if written != added:
+            raise _failure(
+                output, MANIFEST, f"totals: {field.name} is {written}, the shards give {added}"
+            )
+    check_balance(output, found)
 
-    A piece longer than `max_row_tokens` goes over several rows, whose texts cannot be encoded
-    alone: such rows are full, or follow a full one.
-    """
-    cap = manifest.settings["max_row_tokens"]
-    bos, eos = manifest.settings["bos"], manifest.settings["eos"]
-    parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
-    # A batch never begins inside a piece.
-    after_full = False
-    for row in range(batch.num_rows):
-        ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
-        is_full = len(ids) >= cap
-        alone = not is_full and not after_full
-        after_full = is_full
-        if not alone:
+
+def _check_no_others(output: str, manifest: Manifest) -> None:
+    """No shard and no list of rejects that the manifest does not know: readers would take it."""
+    known = {shard.file for shard in manifest.shards}
+    for name in list_files(output):
+        if SHARD_FILE.fullmatch(name) and name.removesuffix(".json") not in known:
+            raise _failure(output, name, f"is not in {MANIFEST}")
+    listed = {totals.rejects_file for totals in _unit_totals(manifest)}
+    for name in list_files(join(output, REJECTS_FOLDER)):
+        path = f"{REJECTS_FOLDER}/{name}"
+        if REJECTS_FILE.fullmatch(name) and path not in listed:
+            raise _failure(output, path, f"is not in {MANIFEST}")
+
+
+def _unit_totals(manifest: Manifest) -> list[UnitTotals]:
+    return [shard.unit_totals for shard in manifest.shards if shard.unit_totals is not None]
+
+
+def _check_rejects(output: str, manifest: Manifest) -> int:
+    """Each list of rejects holds the rows that were counted; returns how many lists there are."""
+    count = 0
+    for totals in _unit_totals(manifest):
+        name = totals.rejects_file
+        if name is None:
+            if totals.rejects:
+                raise _failure(output, MANIFEST, f"counts {totals.rejects}, listed in no file")
             continue
-        if bos is not None and parts[row] == 0:
-            ids = ids[1:]
-        if eos is not None and lasts[row]:
-            ids = ids[:-1]
-        yield row, ids
+        if not exists(join(output, name)):
+            raise _failure(output, name, "is missing")
+        reasons = _reasons(output, name)
+        if reasons != totals.rejects:
+            raise _failure(
+                output, name, f"lists {reasons}, but {totals.rejects} were counted: it was changed"
+            )
+        sha256 = file_sha256(join(output, name))
+        if sha256 != totals.rejects_sha256:
+            raise _failure(
+                output,
+                name,
+                f"its sha256 is {sha256}, the manifest says {totals.rejects_sha256}",
+            )
+        count += 1
+    return count
+
+
+def _reasons(output: str, name: str) -> dict[str, int]:
+    try:
+        rows = read_bytes(join(output, name)).splitlines()
+        return dict(Counter(str(json.loads(row)["reason"]) for row in rows))
+    except (ValueError, KeyError, TypeError) as error:
+        raise _failure(output, name, f"is damaged: {error!r}") from error
+
+
+def _load_tokenizer(output: str, manifest: Manifest) -> Tokenizer:
+    # Loading checks the hash of each file, the digest and the golden set.
+    tokenizer = load_copy(join(output, TOKENIZER_FOLDER))
+    if tokenizer.digest != manifest.tokenizer_digest:
+        raise _failure(
+            output,
+            TOKENIZER_FOLDER,
+            f"is the tokenizer {tokenizer.digest}, the manifest names {manifest.tokenizer_digest}",
+        )
+    return tokenizer

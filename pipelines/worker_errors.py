@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import base64
 import logging
+import os
 import re
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -19,11 +21,24 @@ from typing import Any
 from bpe import errors
 from bpe.errors import BpeError
 
-__all__ = ["WorkerError", "hide_reported_errors", "own_error", "reported_errors"]
+__all__ = [
+    "TRACEBACK_VARIABLE",
+    "WorkerError",
+    "describe_fault",
+    "hide_reported_errors",
+    "own_error",
+    "reported_errors",
+    "show_traceback",
+]
 
 _MARKER = re.compile(r"<<beam-bpe:(\w+):([A-Za-z0-9+/=]*)>>")
 # Prism and Flink carry a message in a gRPC status, whose headers end at 8 KiB.
 _LONGEST_MESSAGE = 3000
+_LONGEST_FAULT = 500
+_NAMED_FILES = 3
+
+TRACEBACK_VARIABLE = "BEAM_BPE_TRACEBACK"
+"""Environment variable that asks for the tracebacks of faults."""
 
 
 class WorkerError(RuntimeError):
@@ -32,20 +47,64 @@ class WorkerError(RuntimeError):
 
 @contextmanager
 def reported_errors() -> Iterator[None]:
-    """Inside a worker: turn `BpeError` and `OSError` into a `WorkerError` that crosses any runner.
+    """Inside a worker: turn every error into a `WorkerError` that crosses any runner.
+
+    The message of an error of ours, or of the system, says where it happened. Of any other, which
+    is a fault of this program, the unit and its files are named, and `BEAM_BPE_TRACEBACK=1` prints
+    the traceback.
 
     Raises:
         WorkerError: in place of the error, which is not chained (its traceback would only make the
-            text longer; the message says where in the input or output it happened).
+            text longer).
     """
     try:
         yield
     except (BpeError, OSError) as error:
-        hide_reported_errors()
-        text = str(error)[:_LONGEST_MESSAGE]
-        packed = base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
-        message = f"{text} <<beam-bpe:{type(error).__name__}:{packed}>>"
-        raise WorkerError(message) from None
+        raise _packed(type(error).__name__, str(error)) from None
+    except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
+        show_traceback(error)
+        raise _packed(BpeError.__name__, _unit_in_hand(error) + describe_fault(error)) from None
+
+
+def _packed(kind: str, message: str) -> WorkerError:
+    hide_reported_errors()
+    text = message[:_LONGEST_MESSAGE]
+    packed = base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
+    return WorkerError(f"{text} <<beam-bpe:{kind}:{packed}>>")
+
+
+def describe_fault(error: BaseException) -> str:
+    """One line about an error that nobody foresaw."""
+    if isinstance(error, MemoryError):
+        return (
+            "out of memory; run fewer workers at a time (--direct_num_workers), or allow less with "
+            "--max-row-bytes and --range-bytes"
+        )
+    # Runners end their texts with the line that matters.
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = lines[-1][:_LONGEST_FAULT] if lines else ""
+    return (
+        f"{type(error).__name__}: {said}: this is a fault of beam-bpe, or of what it runs on; "
+        f"please report it with the traceback that {TRACEBACK_VARIABLE}=1 prints"
+    )
+
+
+def show_traceback(error: BaseException) -> None:
+    """Print an error's traceback if the environment asks for it."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        sys.stderr.write("".join(traceback.format_exception(error)))
+
+
+def _unit_in_hand(error: BaseException) -> str:
+    """The unit that was worked on, for the beginning of a message; "" if there was none."""
+    trace = error.__traceback__
+    while trace is not None:
+        unit = trace.tb_frame.f_locals.get("unit")
+        if unit is not None and hasattr(unit, "ranges"):
+            files = ", ".join(sorted({part.file.path for part in unit.ranges})[:_NAMED_FILES])
+            return f"unit {unit.index} ({files}): "
+        trace = trace.tb_next
+    return ""
 
 
 def own_error(error: BaseException) -> BpeError | None:

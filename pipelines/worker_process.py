@@ -1,6 +1,7 @@
 """The worker process of `--direct_running_mode=multi_processing`: Beam's own, less talkative.
 
-Started as `python -m pipelines.worker_process` by `pipelines.runner_setup`; Beam hands it its
+Started as `python -m pipelines.worker_process` by `pipelines.runner_setup`, which has the shell
+ignore Ctrl-C for it: the driver handles that, and ends its workers by ending. Beam hands it its
 addresses in environment variables.
 """
 
@@ -13,6 +14,7 @@ import threading
 
 import grpc  # type: ignore[import-untyped]
 
+from pipelines.driver_watch import end_with_driver
 from pipelines.worker_errors import hide_reported_errors
 
 __all__ = ["main"]
@@ -20,13 +22,14 @@ __all__ = ["main"]
 
 def main() -> None:
     """Serve the runner until it closes the connection."""
+    end_with_driver()
     handler = logging.StreamHandler()
     # Beam lowers the root logger to INFO while it starts; the handler is ours.
     handler.setLevel(logging.WARNING)
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
     logging.basicConfig(handlers=[handler])
     hide_reported_errors()
-    _end_with_driver()
+    _end_with_connection()
     # Beam logs while it is imported, and would set up logging by itself.
     from apache_beam.runners.worker import sdk_worker_main  # noqa: PLC0415
 
@@ -36,7 +39,7 @@ def main() -> None:
         os._exit(1)
 
 
-def _end_with_driver() -> None:
+def _end_with_connection() -> None:
     """When the connection to the driver breaks, end at once instead of after the current unit.
 
     The driver has died or given up, and the next run may start on the same output.

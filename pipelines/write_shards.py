@@ -12,6 +12,8 @@ one is there.
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -36,7 +38,7 @@ from pipelines.rejects import Rejects
 from pipelines.token_rows import TokenRows
 from schemas.sidecars import ShardSidecar, UnitTotals
 
-__all__ = ["ShardWriter", "input_identity", "shard_name", "sidecar_name"]
+__all__ = ["ShardFacts", "ShardWriter", "input_identity", "shard_name", "sidecar_name"]
 
 
 class ShardSettings(Protocol):
@@ -124,10 +126,14 @@ class ShardWriter:
             if part.text_bytes >= self._settings.shard_bytes:
                 self._close_part()
 
-    def finish(self, rejects: Rejects) -> list[bytes]:
+    def finish(self, rejects: Rejects, special_hits: Mapping[str, int]) -> list[bytes]:
         """Close the last part, write the rejects, and put the last sidecar in place.
 
         A unit without rows has one part without rows, so that it is seen to be finished.
+
+        Args:
+            rejects: what the reader set aside and counted.
+            special_hits: how often the text of each special token occurs in the unit's documents.
 
         Returns:
             The sidecars of all parts as JSON.
@@ -141,12 +147,15 @@ class ShardWriter:
             self._close_part()
         last = self._finished.pop()
         rejects_file = rejects.write(self._output)
+        rejects_sha256 = hashlib.sha256(rejects.to_jsonl()).hexdigest() if rejects_file else None
         totals = UnitTotals(
             parts=last.part + 1,
             documents_in=rejects.documents_in,
             rejects=dict(sorted(rejects.counts.items())),
             accepted=dict(sorted(rejects.accepted.items())),
+            special_text={token: hits for token, hits in sorted(special_hits.items()) if hits},
             rejects_file=rejects_file,
+            rejects_sha256=rejects_sha256,
         )
         self._finished.append(replace(last, unit_totals=totals))
         self._remove_stale_files(last.part + 1, rejects_file)
@@ -192,7 +201,7 @@ class _OpenPart:
         self._output = output
         self._name = name
         self._path = temporary_path(output, name)
-        self._facts = _Facts()
+        self._facts = ShardFacts()
         try:
             self._file = HashingFile(self._path)
             self._writer = pa.ipc.new_file(pa.PythonFile(self._file, mode="w"), schema)
@@ -241,8 +250,8 @@ class _OpenPart:
         )
 
 
-class _Facts:
-    """What a sidecar says of a shard's rows."""
+class ShardFacts:
+    """What a sidecar says of a shard's rows; the attributes are named as there."""
 
     def __init__(self) -> None:
         self.rows = 0

@@ -1,9 +1,11 @@
 """Arrow schemas of everything that crosses a pipeline stage or a disk, each with a version."""
 
+from schemas.count_manifest import BucketFile, CountManifest, CountTotals
 from schemas.documents import DOCUMENT_PIECES
 from schemas.pair_counts import BOUNDARY_FIXES, BOUNDARY_RECORDS, PAIR_COUNTS, SEGMENTS
 from schemas.round_records import MERGES, RoundRecord, StateFile
-from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
+from schemas.run_record import RunRecord
+from schemas.sidecars import Manifest, OutputTotals, ShardSidecar, UnitTotals
 from schemas.token_shards import token_shard_schema, token_type
 from schemas.versions import check_version, with_version
 from schemas.word_counts import word_counts_schema
@@ -15,8 +17,13 @@ __all__ = [
     "MERGES",
     "PAIR_COUNTS",
     "SEGMENTS",
+    "BucketFile",
+    "CountManifest",
+    "CountTotals",
     "Manifest",
+    "OutputTotals",
     "RoundRecord",
+    "RunRecord",
     "ShardSidecar",
     "StateFile",
     "UnitTotals",

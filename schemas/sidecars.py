@@ -9,10 +9,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MANIFEST_VERSION", "SIDECAR_VERSION", "Manifest", "ShardSidecar", "UnitTotals"]
+from schemas.run_record import InputRecord
 
-SIDECAR_VERSION = 1
-MANIFEST_VERSION = 1
+__all__ = [
+    "MANIFEST_VERSION",
+    "SIDECAR_VERSION",
+    "Manifest",
+    "OutputTotals",
+    "ShardSidecar",
+    "UnitTotals",
+]
+
+SIDECAR_VERSION = 2
+MANIFEST_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,14 +34,19 @@ class UnitTotals:
             empty (`accepted["dropped_empty"]`).
         rejects: rows set aside, by reason; files under `bad_file`.
         accepted: anomalies that were read all the same, by name.
+        special_text: how often special tokens are spelled out in the documents' text, by token, if
+            at all; the settings say what became of them.
         rejects_file: name below the output folder; None if nothing was set aside.
+        rejects_sha256: hash (hex) of that file; None without one.
     """
 
     parts: int
     documents_in: int
     rejects: dict[str, int]
     accepted: dict[str, int]
+    special_text: dict[str, int]
     rejects_file: str | None
+    rejects_sha256: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +88,35 @@ class ShardSidecar:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutputTotals:
+    """Sums over all shards and units.
+
+    Attributes:
+        shards: how many.
+        rows, documents, tokens, bytes, file_bytes: as in `ShardSidecar`.
+        documents_in: documents met; those in the shards, `rejected` and `dropped` together.
+        rejected: rows set aside.
+        dropped: documents left out as empty.
+        rejects: rows set aside, by reason; files under `bad_file`.
+        accepted: anomalies that were read all the same, by name.
+        special_text: how often special tokens are spelled out in the documents' text, by token.
+    """
+
+    shards: int
+    rows: int
+    documents: int
+    tokens: int
+    bytes: int
+    file_bytes: int
+    documents_in: int
+    rejected: int
+    dropped: int
+    rejects: dict[str, int]
+    accepted: dict[str, int]
+    special_text: dict[str, int]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """A finished output folder; written last of all files.
 
@@ -83,9 +126,10 @@ class Manifest:
         tokenizer_digest: of the tokenizer that made the ids.
         settings, settings_digest: what decides the shards besides the input, and its sha256 (hex).
         plan_digest: sha256 (hex) of the input files and of how they were cut.
-        inputs: path and identity of every file.
-        totals: sums over all shards and units: shards, rows, documents, tokens, bytes (of text),
-            file_bytes, documents_in, rejected, dropped, and rejects and accepted by name.
+        inputs: every file.
+        listing: what listing the inputs brought up: `duplicate_files`, `hidden_files`,
+            `empty_files`.
+        totals: sums over all shards and units.
         shards: the sidecars, in order of unit and part.
         version: of this description.
     """
@@ -96,7 +140,8 @@ class Manifest:
     settings: dict[str, Any]
     settings_digest: str
     plan_digest: str
-    inputs: list[dict[str, str]]
-    totals: dict[str, Any]
+    inputs: list[InputRecord]
+    listing: dict[str, int]
+    totals: OutputTotals
     shards: list[ShardSidecar]
     version: int = MANIFEST_VERSION

@@ -33,7 +33,11 @@ def token_shard_schema(largest_id: int) -> pa.Schema:
     - `document_id` string: from the id field, else `FILE_INDEX:BYTE_OFFSET`.
     - `source` dictionary<int32, string>: the file, as a path below the folder that all inputs
       share.
-    - `byte_start` int64: where the row's text starts in the uncompressed file, bytes.
+    - `byte_start` int64: where the piece of text that the row's ids are of starts in the
+      uncompressed file, bytes; for JSON lines, where its line does. Pieces are whole documents, or
+      stretches of long ones (`schemas.documents`). A row that continues a piece because of
+      `--max-row-tokens` has the `byte_start` of the row before it: its own text starts later, by
+      the bytes that the piece's earlier rows decode to, BOS left out.
     - `part` int32: rises from one row of a document to the next; 0 for the first.
     - `is_last` bool: whether the document ends here. Documents are counted by it.
 

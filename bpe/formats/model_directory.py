@@ -46,6 +46,7 @@ from bpe.tokenizer_model import TokenizerModel
 __all__ = [
     "CONFIG_NAME",
     "FORMAT_VERSION",
+    "is_meant_as_model_directory",
     "is_model_directory",
     "read_model_directory",
     "render_model_files",
@@ -77,6 +78,21 @@ def is_model_directory(path: PathLike) -> bool:
     except (OSError, ValueError):
         return False
     return isinstance(config, dict) and config.get("format") == _FORMAT
+
+
+def is_meant_as_model_directory(path: PathLike) -> bool:
+    """Whether a folder is a model directory, or one that was damaged or never finished.
+
+    Another program's tokenizer comes with a whole config.json of its own, or with none, and without
+    golden.jsonl. Of anything else, nothing may be read before all of it was verified.
+    """
+    config = Path(path, CONFIG_NAME)
+    if Path(path, _GOLDEN).exists() or is_model_directory(path):
+        return True
+    try:
+        return config.is_file() and not isinstance(json.loads(config.read_bytes()), dict)
+    except (OSError, ValueError):
+        return True
 
 
 def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -> dict[str, bytes]:
@@ -226,7 +242,12 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{directory} holds no {CONFIG_NAME}, so it is no model directory, or was never "
             "finished; give the directory that training wrote"
         )
-    config = parse_json_object(read_text(path), path)
+    try:
+        config = parse_json_object(read_text(path), path)
+    except ModelFileError as error:
+        raise ModelFileError(
+            f"{error}; the file is damaged: restore it, or write the directory again"
+        ) from error
     if config.get("format") != _FORMAT:
         raise ModelFileError(
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "

@@ -8,6 +8,8 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
+from apache_beam.options.pipeline_options import PipelineOptions
+
 from bpe.backend import get_backend
 from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer, load_tokenizer
@@ -16,7 +18,9 @@ from pipelines.encode_documents import EncodeDocuments, EncodeSettings
 from pipelines.inputs import ReadOptions
 from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
-from pipelines.plan import Plan, make_plan
+from pipelines.output_folder import REJECTS_FOLDER
+from pipelines.output_lock import locked_output
+from pipelines.plan import Plan, Unit, make_plan
 from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
 from pipelines.resume import Found, begin_run, find_finished_units, remove_stale_files
 from pipelines.runner_setup import end_process, run_pipeline
@@ -38,36 +42,45 @@ def run(arguments: Namespace) -> int:
     _check_row_length(settings, plan)
     output = arguments.output
     prepare_output(output)
-    found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
-    for sentence in found.notes:
-        job.note(f"note: {sentence}")
-    if found.finished:
-        job.note(f"{output} is finished, with equal settings and input: nothing to do")
-        _print_summary(output, read_manifest(output), None)
-        return 0
-    save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
-    kept = _keep_finished(output, settings, plan, found)
-    missing = [unit for unit in plan.units if unit.index not in kept]
-    with show_progress("encoding", sum(unit.stored_bytes for unit in missing)) as folder:
-        if missing:
-            run_pipeline(
-                options,
-                lambda pipeline: (
-                    pipeline
-                    | job.create_units(missing)
-                    | EncodeDocuments(output, settings, progress_folder=folder)
-                ),
-                lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(arguments)}"),
-            )
-    manifest = write_manifest(
-        output,
-        settings,
-        plan,
-        code_version=job.code_version(),
-        backend=get_backend().name,
-    )
+    with locked_output(output):
+        found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
+        for sentence in found.notes:
+            job.note(f"note: {sentence}")
+        if found.finished:
+            job.note(f"{output} is finished, with equal settings and input: nothing to do")
+            _print_summary(output, read_manifest(output), None)
+            return 0
+        save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
+        kept = _keep_finished(output, settings, plan, found)
+        missing = [unit for unit in plan.units if unit.index not in kept]
+        _encode(arguments, options, settings, missing)
+        manifest = write_manifest(
+            output,
+            settings,
+            plan,
+            code_version=job.code_version(),
+            backend=get_backend().name,
+            listing=inputs.counts,
+        )
     _print_summary(output, manifest, watch.seconds)
     return 0
+
+
+def _encode(
+    arguments: Namespace, options: PipelineOptions, settings: EncodeSettings, units: list[Unit]
+) -> None:
+    if not units:
+        return
+    with show_progress("encoding", sum(unit.stored_bytes for unit in units)) as folder:
+        run_pipeline(
+            options,
+            lambda pipeline: (
+                pipeline
+                | job.create_units(units)
+                | EncodeDocuments(arguments.output, settings, progress_folder=folder)
+            ),
+            lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(arguments)}"),
+        )
 
 
 def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> EncodeSettings:
@@ -116,19 +129,21 @@ def _keep_finished(output: str, settings: EncodeSettings, plan: Plan, found: Fou
 
 def _print_summary(output: str, manifest: Manifest, seconds: float | None) -> None:
     totals = manifest.totals
-    tokens, size = totals["tokens"], totals["bytes"]
+    tokens, size = totals.tokens, totals.bytes
     lines = [
-        f"documents        {format_count(totals['documents'])}",
+        f"documents        {format_count(totals.documents)}",
         f"bytes of text    {format_count(size)} ({format_bytes(size)})",
         f"tokens           {format_count(tokens)}",
         f"bytes per token  {size / tokens:.3f}" if tokens else "bytes per token  -",
-        f"shards           {totals['shards']} ({format_bytes(totals['file_bytes'])})",
+        f"shards           {totals.shards} ({format_bytes(totals.file_bytes)})",
     ]
-    if totals["rejects"]:
-        reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
-        lines.append(f"rejected         {reasons} (see {join(output, 'rejects')})")
-    if totals["dropped"]:
-        lines.append(f"dropped as empty {format_count(totals['dropped'])}")
+    if totals.rejects:
+        reasons = ", ".join(f"{reason} {count}" for reason, count in totals.rejects.items())
+        lines.append(f"rejected         {reasons} (see {join(output, REJECTS_FOLDER)})")
+    lines += job.accepted_lines(totals.accepted, manifest.listing)
+    is_text = manifest.settings["special_text"] == "text"
+    meaning = "as ordinary text" if is_text else "as special tokens"
+    lines += job.special_text_lines(totals.special_text, meaning)
     if seconds is not None:
         lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
     lines.append(f"output           {output}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Mapping
 from importlib import metadata
 
 import apache_beam as beam
@@ -11,12 +12,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.errors import SettingsError
 from pipelines.arguments import UsageError
+from pipelines.input_overlap import refuse_overlap
 from pipelines.inputs import InputList, ReadOptions, list_inputs
 from pipelines.plan import Unit
-from pipelines.progress import format_bytes
+from pipelines.progress import format_bytes, format_count
 from pipelines.runner_setup import make_pipeline_options
 
 __all__ = [
+    "accepted_lines",
     "beam_options",
     "code_version",
     "create_units",
@@ -24,8 +27,11 @@ __all__ = [
     "note",
     "read_options",
     "resume_hint",
+    "special_text_lines",
     "speed",
 ]
+
+_SHOWN_TOKENS = 5
 
 
 def note(sentence: str) -> None:
@@ -70,8 +76,14 @@ def beam_options(arguments: Namespace) -> PipelineOptions:
 
 
 def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
-    """List the input files and tell the user what was noticed."""
+    """List the input files and tell the user what was noticed.
+
+    Raises:
+        SettingsError: nothing to read; or files of the command's output are, or would be, input.
+    """
     inputs = list_inputs(arguments.input, read)
+    if getattr(arguments, "output", None):
+        refuse_overlap(arguments.input, inputs.files, arguments.output)
     for sentence in inputs.notes:
         note(f"note: {sentence}")
     return inputs
@@ -87,6 +99,34 @@ def resume_hint(arguments: Namespace) -> str:
     """What to type after a job was cut short."""
     words = arguments.command_line.replace(" --overwrite", "")
     return f"to go on, run again: {words}"
+
+
+def accepted_lines(accepted: Mapping[str, int], listing: Mapping[str, int]) -> list[str]:
+    """Lines of a summary about anomalies that were read all the same, and about the listing.
+
+    Args:
+        accepted: by name; documents left out as empty have a line of their own.
+        listing: `InputList.counts`.
+    """
+    counts = {**accepted, **listing}
+    dropped = counts.pop("dropped_empty", 0)
+    shown = ", ".join(f"{name} {format_count(count)}" for name, count in counts.items() if count)
+    lines = [f"accepted         {shown}"] if shown else []
+    return [*lines, f"dropped as empty {format_count(dropped)}"] if dropped else lines
+
+
+def special_text_lines(hits: Mapping[str, int], meaning: str) -> list[str]:
+    """A summary's line about special tokens that are spelled out in the text; none if none are.
+
+    Args:
+        hits: by token, 0 where there is none.
+        meaning: what became of them, such as `as ordinary text`.
+    """
+    found = sorted((-count, token) for token, count in hits.items() if count)
+    shown = ", ".join(f"{format_count(-count)} {token!r}" for count, token in found[:_SHOWN_TOKENS])
+    more = len(found) - _SHOWN_TOKENS
+    others = f" and {format_count(more)} others" if more > 0 else ""
+    return [f"special text     {shown}{others} {meaning}"] if found else []
 
 
 def speed(size: int, seconds: float) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
 from bpe.counting import CountMetadata, check_count_metadata, read_count_metadata
-from bpe.errors import CountTableError, OutputError, SettingsError
+from bpe.errors import CountTableError, ModelFileError, OutputError, SettingsError
+from bpe.formats.model_directory import CONFIG_NAME
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
@@ -33,6 +34,15 @@ from pipelines.count_words import CountWords, WriteCountTable
 from pipelines.inputs import ReadOptions
 from pipelines.manifest import file_sha256, input_record
 from pipelines.output_files import exists, join, prepare_output, remove_temporary_files
+from pipelines.output_folder import (
+    REJECTS_FOLDER,
+    delete_rejects,
+    read_run,
+    refuse_foreign_files,
+    refuse_other_command,
+    write_run,
+)
+from pipelines.output_lock import locked_output
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import (
     Stopwatch,
@@ -57,9 +67,12 @@ from pipelines.train_bpe import (
     train_sizes,
     words_memory,
 )
+from schemas.count_manifest import CountManifest
+from schemas.run_record import RunRecord
 
 __all__ = ["run"]
 
+_COMMAND = "train"
 COUNTS_FOLDER = "counts"
 # A bucket is added on one worker; so much input makes tables of a few dozen megabytes.
 _INPUT_PER_BUCKET = 256 << 20
@@ -81,6 +94,7 @@ class _Job:
     read: ReadOptions
     settings: TrainSettings
     plan: Plan | None
+    listing: Mapping[str, int]
 
     @property
     def output(self) -> str:
@@ -106,21 +120,62 @@ def run(arguments: Namespace) -> int:
         "golden": _golden_digest(arguments.golden),
     }
     prepare_output(this.output)
-    if arguments.overwrite:
-        _clear_output(this)
-    elif _is_finished(this, record):
-        job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
-        return 0
-    if this.settings.pretokenizer == "none":
-        models, totals = _train_raw(this, record)
-    else:
-        artifact = given or _count(this)
-        record |= {"counts_digest": artifact.digest, "totals": artifact.manifest["totals"]}
-        models, totals = _train(this, artifact, record), artifact.manifest["totals"]
-    save_models(this.output, models, arguments.golden)
-    remove_temporary_files(this.output)
+    with locked_output(this.output):
+        if _begin(this, record):
+            job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
+            return 0
+        models, totals = _make_models(this, given, record)
+        save_models(this.output, models, arguments.golden)
+        remove_temporary_files(this.output)
     _print_summary(this, models, totals, watch.seconds)
     return 0
+
+
+def _begin(this: _Job, record: Mapping[str, Any]) -> bool:
+    """Make the output folder this run's; returns whether all models are there already.
+
+    Raises:
+        OutputError: the folder is another command's, of other settings, or holds files of others.
+    """
+    if this.arguments.overwrite:
+        refuse_other_command(this.output, _COMMAND)
+        _clear_output(this)
+    elif read_run(this.output, _COMMAND) is None:
+        refuse_foreign_files(this.output, _folders(this))
+    elif _is_finished(this, record):
+        return True
+    inputs = input_record(this.plan) if this.plan else []
+    settings = this.settings.to_dict()
+    write_run(this.output, RunRecord(command=_COMMAND, settings=settings, inputs=inputs))
+    return False
+
+
+def _folders(this: _Job) -> list[str]:
+    """Sub-folders that a training writes into."""
+    sizes = this.settings.vocab_sizes
+    models = [str(size) for size in sizes] if len(sizes) > 1 else []
+    return [REJECTS_FOLDER, COUNTS_FOLDER, f"{COUNTS_FOLDER}/{REJECTS_FOLDER}", *models]
+
+
+def _make_models(
+    this: _Job, given: CountArtifact | None, record: dict[str, Any]
+) -> tuple[dict[int, Tokenizer], Mapping[str, Any]]:
+    """Count and train; returns the tokenizers by size, and the totals of what was read."""
+    if this.settings.pretokenizer == "none":
+        return _train_raw(this, record)
+    artifact = given or _count(this)
+    totals = _without_other_tokens(artifact.totals, this.settings.special_tokens)
+    record |= {"counts_digest": artifact.digest, "totals": totals}
+    return _train(this, artifact, record), totals
+
+
+def _without_other_tokens(
+    totals: Mapping[str, Any], special_tokens: Sequence[str]
+) -> dict[str, Any]:
+    """Totals of a count table as this training tells them: the table may know other tokens."""
+    hits = totals.get("special_text", {})
+    known = {token: hits[token] for token in special_tokens if token in hits}
+    return {**totals, "special_text": known} if totals else {}
 
 
 def _prepare(arguments: Namespace) -> _Job:
@@ -144,9 +199,9 @@ def _prepare(arguments: Namespace) -> _Job:
                 "--pretokenizer none trains on text, not on counts of words; give --input instead "
                 "of --from-counts"
             )
-        return _Job(arguments, options, read, settings, None)
-    plan = make_plan(job.list_and_report(arguments, read), read)
-    return _Job(arguments, options, read, settings, plan)
+        return _Job(arguments, options, read, settings, None, {})
+    inputs = job.list_and_report(arguments, read)
+    return _Job(arguments, options, read, settings, make_plan(inputs, read), inputs.counts)
 
 
 def _load_given_counts(this: _Job) -> CountArtifact:
@@ -158,7 +213,7 @@ def _load_given_counts(this: _Job) -> CountArtifact:
         scheme.name,
         scheme.unicode_version,
         special_text=counting.special_text,
-        special_tokens=counting.special_tokens,
+        special_tokens=counting.acting_tokens,
     )
     try:
         check_count_metadata(read_count_metadata(artifact.table), expected)
@@ -202,6 +257,7 @@ def _reading_settings(read: ReadOptions) -> dict[str, Any]:
 
 def _clear_output(this: _Job) -> None:
     clear_counts(join(this.output, COUNTS_FOLDER))
+    delete_rejects(this.output)
     for directory in find_models(this.output):
         clear_model(directory)
 
@@ -212,11 +268,11 @@ def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
     Raises:
         OutputError: a model of other settings or other input is there; names what differs.
     """
-    wanted = _flatten(record)
+    wanted = _flatten(record, this.output)
     present = find_models(this.output)
     for path in present:
-        earlier = load_copy(path).training
-        differences = describe_differences(_flatten(earlier), wanted)
+        earlier = _load_earlier(path).training
+        differences = describe_differences(_flatten(earlier, path), wanted)
         if differences:
             raise OutputError(
                 f"--output {path}: holds a tokenizer trained with other settings "
@@ -226,12 +282,28 @@ def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
     return len(present) == len(this.settings.vocab_sizes)
 
 
-def _flatten(record: Mapping[str, Any]) -> dict[str, Any]:
+def _load_earlier(path: str) -> Tokenizer:
+    try:
+        return load_copy(path)
+    except ModelFileError as error:
+        raise OutputError(f"{error}; or train again with --overwrite") from error
+
+
+def _flatten(record: Mapping[str, Any], place: str) -> dict[str, Any]:
     """Settings and input of a training record, one level deep, for comparison."""
-    inputs = dict(record.get("inputs", {}))
-    reading = inputs.pop("reading", {})
-    settings = record.get("settings", {})
-    return {**settings, "inputs": inputs, **reading, "golden": record.get("golden")}
+    try:
+        settings, inputs = dict(record.get("settings", {})), dict(record.get("inputs", {}))
+        return {
+            **settings,
+            **dict(inputs.pop("reading", {})),
+            "inputs": inputs,
+            "golden": record.get("golden"),
+        }
+    except (TypeError, ValueError) as error:
+        raise OutputError(
+            f"{join(place, CONFIG_NAME)}: the training record is damaged ({error}); train again "
+            "with --overwrite"
+        ) from error
 
 
 def _count(this: _Job) -> CountArtifact:
@@ -263,12 +335,19 @@ def _count(this: _Job) -> CountArtifact:
             ),
             lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(this.arguments)}"),
         )
-    finish_counts(folder, len(plan.units), settings, input_record(plan))
+    finish_counts(
+        folder,
+        len(plan.units),
+        settings,
+        input_record(plan),
+        this.listing,
+        max_bad_records=this.read.max_bad_records,
+    )
     return load_counts(folder)
 
 
-def _refuse_rejects(this: _Job, manifest: Mapping[str, Any]) -> None:
-    rejects = manifest["totals"]["rejects"]
+def _refuse_rejects(this: _Job, manifest: CountManifest) -> None:
+    rejects = manifest.totals.rejects
     if refused_rejects(rejects, this.read):
         raise OutputError(
             f"--output {this.output}: its counts left out bad rows or files ({rejects}); give "
@@ -295,8 +374,24 @@ def _train_raw(
         raise SettingsError("--pretokenizer none needs --input")
     with show_merges(this.settings.vocab_sizes[-1]) as progress:
         return train_raw_sizes(
-            this.plan, this.read, this.settings, record, memory=this.memory, progress=progress
+            this.plan,
+            this.read,
+            this.settings,
+            record,
+            output=this.output,
+            memory=this.memory,
+            progress=progress,
         )
+
+
+def _special_text_lines(settings: TrainSettings, totals: Mapping[str, Any]) -> list[str]:
+    meaning = "as ordinary text" if settings.special_text == "text" else "where documents were cut"
+    hits = totals.get("special_text", {})
+    lines = job.special_text_lines(hits, meaning)
+    unknown = [token for token in settings.special_tokens if token not in hits]
+    if unknown:
+        lines.append(f"special text     not known for {unknown[0]!r}: counted without it")
+    return lines
 
 
 def _print_summary(
@@ -313,6 +408,8 @@ def _print_summary(
     if totals.get("rejects"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
         lines.append(f"rejected         {reasons}")
+    lines += job.accepted_lines(totals.get("accepted", {}), this.listing)
+    lines += _special_text_lines(this.settings, totals)
     directories = model_directories(this.output, models)
     for wanted, model in models.items():
         lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")

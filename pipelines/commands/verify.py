@@ -9,7 +9,7 @@ from pipelines.count_artifact import load_counts
 from pipelines.manifest import MANIFEST
 from pipelines.output_files import exists, join
 from pipelines.progress import format_count
-from pipelines.tokenizer_files import is_finished_model, load_copy
+from pipelines.tokenizer_files import find_models, load_copy
 from pipelines.verify import verify_output
 
 __all__ = ["run"]
@@ -18,26 +18,44 @@ __all__ = ["run"]
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     directory = arguments.directory
-    if is_finished_model(directory) and not exists(join(directory, MANIFEST)):
-        _verify_model(directory)
-        return 0
-    done = verify_output(directory, full=arguments.full)
+    models = [] if exists(join(directory, MANIFEST)) else find_models(directory)
+    if not models:
+        _verify_shards(directory, full=arguments.full)
+    for model in models:
+        _verify_model(model)
+    if models and exists(join(directory, "counts", MANIFEST)):
+        _verify_counts(join(directory, "counts"))
+    return 0
+
+
+def _verify_shards(directory: str, *, full: bool) -> None:
+    done = verify_output(directory, full=full)
+    size = "bytes of text, " if done.text_bytes else ""
+    rejects = f"{format_count(done.rejects_files)} lists of rejects, " if done.rejects_files else ""
     sys.stdout.write(
         f"{directory} is whole: {format_count(done.shards)} shards, {format_count(done.rows)} "
-        f"rows, {format_count(done.tokens)} tokens; {format_count(done.encoded_again)} rows "
-        "encoded again gave the same ids\n"
+        f"rows, {format_count(done.tokens)} tokens\n"
+        f"checked: each shard's sha256, columns, ids, BOS and EOS, {size}counts; sidecars, totals, "
+        f"settings and their digest, {rejects}the tokenizer and its golden texts; "
+        f"{format_count(done.encoded_again)} rows encoded again gave the same ids\n"
+        "not checked: the input files, and what the manifest says of plan, program and backend\n"
     )
-    return 0
 
 
 def _verify_model(directory: str) -> None:
     # Loading checks the hash of each file, the digest and the golden set.
     tokenizer = load_copy(directory)
-    counts = join(directory, "counts")
-    words = ""
-    if exists(join(counts, MANIFEST)):
-        words = f"; counts of {format_count(load_counts(counts).table.num_rows)} words"
     sys.stdout.write(
         f"{directory} is whole: {tokenizer.scheme.name}, {format_count(tokenizer.vocab_size)} "
-        f"entries, digest {tokenizer.digest}{words}\n"
+        f"entries, digest {tokenizer.digest}\n"
+        "checked: each file's sha256, the digest, the golden texts; not checked: the training "
+        "record\n"
+    )
+
+
+def _verify_counts(directory: str) -> None:
+    words = load_counts(directory).table.num_rows
+    sys.stdout.write(
+        f"{directory} is whole: counts of {format_count(words)} words\n"
+        "checked: each bucket's sha256, the digest, the number of words and of their occurrences\n"
     )

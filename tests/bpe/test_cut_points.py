@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,9 +71,13 @@ def texts_with_specials(draw: st.DrawFn) -> tuple[bytes, bytes, list[bytes]]:
     )
 
 
+def table_of(specials: list[bytes]) -> SpecialTokens:
+    return SpecialTokens({token.decode(): index for index, token in enumerate(specials)})
+
+
 def pieces_of(scheme: Scheme, specials: list[bytes], data: bytes) -> list[bytes]:
     """Pre-tokens and special tokens, where special tokens cut documents."""
-    table = SpecialTokens({token.decode(): index for index, token in enumerate(specials)})
+    table = table_of(specials)
     pieces: list[bytes] = []
     for start, end, token in table.split(data):
         pieces += scheme.split(data[start:end]) if token is None else [data[start:end]]
@@ -106,7 +111,7 @@ def test_cuts_leave_special_tokens_and_pre_tokens_as_they_are(
 ) -> None:
     data, rest, specials = case
     scheme = get_scheme(name)
-    finder = CutFinder(scheme, specials)
+    finder = CutFinder(scheme, specials, special_text="allow")
     whole = pieces_of(scheme, specials, data + rest)
     for cut in all_cuts(finder, data + rest):
         left, right = (data + rest)[:cut], (data + rest)[cut:]
@@ -115,6 +120,26 @@ def test_cuts_leave_special_tokens_and_pre_tokens_as_they_are(
     if boundary is not None:
         left, right = data[:boundary], data[boundary:] + rest
         assert pieces_of(scheme, specials, left) + pieces_of(scheme, specials, right) == whole
+
+
+def hits(specials: list[bytes], *pieces: bytes) -> dict[str, int]:
+    return table_of(specials).count(pa.array(pieces, pa.large_binary()))
+
+
+@pytest.mark.parametrize("name", CUTTING)
+@settings(max_examples=200, deadline=None)
+@given(case=texts_with_specials())
+def test_cuts_leave_pre_tokens_and_hits_as_they_are_where_special_tokens_are_text(
+    name: str, case: tuple[bytes, bytes, list[bytes]]
+) -> None:
+    data, rest, specials = case
+    scheme = get_scheme(name)
+    finder = CutFinder(scheme, specials)
+    boundary = finder.last_safe_boundary(data)
+    for cut in all_cuts(finder, data + rest) | ({boundary} - {None}):
+        left, right = (data + rest)[:cut], (data + rest)[cut:]
+        assert scheme.split(left) + scheme.split(right) == scheme.split(data + rest)
+        assert hits(specials, left, right) == hits(specials, data + rest)
 
 
 def test_first_cut_is_the_lowest_one_and_excludes_the_mark() -> None:

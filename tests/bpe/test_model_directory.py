@@ -209,6 +209,31 @@ def test_a_changed_file_is_named_with_both_hashes(name: str, directory: Path) ->
         Tokenizer.load(directory)
 
 
+@pytest.mark.parametrize("content", ["", '{"format":', "null", "[]", None])
+@pytest.mark.parametrize("without", [(), ("golden.jsonl",), ("tokenizer.json",)])
+def test_a_damaged_configuration_is_not_passed_by(
+    content: str | None, without: tuple[str, ...], directory: Path
+) -> None:
+    """Its tokenizer.json, or vocab.json and merges.txt, would load without any check."""
+    for name in without:
+        (directory / name).unlink()
+    if content is not None:
+        (directory / "config.json").write_text(content)
+    elif without != ("golden.jsonl",):
+        (directory / "config.json").unlink()
+    with pytest.raises(ModelFileError, match=r"config\.json|golden\.jsonl"):
+        load_tokenizer(directory)
+
+
+@pytest.mark.parametrize("content", [None, '{"model_type": "gpt2"}'])
+def test_another_programs_configuration_is_not_ours(content: str | None, directory: Path) -> None:
+    (directory / "golden.jsonl").unlink()
+    (directory / "config.json").unlink()
+    if content is not None:
+        (directory / "config.json").write_text(content)
+    assert load_tokenizer(directory).scheme.name == make().scheme.name
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "config.json"])
 def test_a_missing_file_is_named(name: str, directory: Path) -> None:
     (directory / name).unlink()

@@ -69,6 +69,16 @@ def test_rows_with_hits_are_those_that_hold_one(texts: list[str]) -> None:
     assert SPECIALS.rows_with_hits(array) == expected
 
 
+@pytest.mark.parametrize("more", [0, 2000])
+@given(data=st.lists(st.sampled_from([b"<a>", b"<", b"a>", b".", b"\xff", b"\0", b"\n"])))
+def test_counts_are_those_of_bytes_in_any_bytes(data: list[bytes], more: int) -> None:
+    texts = ["<a>", "\0\n", "é|", *(f"<{number}>" for number in range(more))]
+    specials = SpecialTokens({text: number for number, text in enumerate(texts)})
+    whole = b"".join(data)
+    found = specials.count(pa.array([b"<a>", whole, b"<a"], pa.large_binary())[1:])
+    assert found == {text: whole.count(text.encode()) for text in texts}
+
+
 def test_two_with_one_id_are_refused() -> None:
     with pytest.raises(VocabularyError, match=r"'<a>' and '<b>' both have id 5"):
         SpecialTokens({"<a>": 5, "<b>": 5})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from itertools import pairwise
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -319,3 +320,19 @@ def test_training_record_keeps_what_the_caller_adds() -> None:
     )
     assert tokenizer.training["inputs"] == ["corpus.txt"]
     assert tokenizer.training["vocab_size"] == 257
+
+
+@pytest.mark.usefixtures("backend")
+def test_raw_documents_end_at_special_tokens_where_they_are_allowed() -> None:
+    texts = ["ab<s>ab ab<s>", "<s>", "ba<s>b"]
+    options: dict[str, Any] = {"min_frequency": 1, "special_tokens": ["<s>"]}
+    cut = train_raw(texts, 280, special_text="allow", **options)
+    parts = train_raw(["ab", "ab ab", "ba", "b"], 280, **options)
+    assert cut.merges == parts.merges
+    assert train_raw(texts, 280, **options).merges != parts.merges
+    with pytest.raises(InputError, match="document 0 holds the special token '<s>' at byte 2"):
+        train_raw(texts, 280, special_text="reject", **options)
+    clean = train_raw(["ab", "ab ab", "ba", "b"], 280, special_text="reject", **options)
+    assert clean.merges == parts.merges
+    with pytest.raises(SettingsError, match="'skip'"):
+        train_raw(texts, 280, special_text="skip", **options)

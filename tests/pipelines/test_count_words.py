@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe.counting import count_pretokens
-from bpe.errors import CountTableError, SettingsError
+from bpe.errors import CountTableError, SettingsError, VocabularyError
+from pipelines.count_artifact import finish_counts
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
 from pipelines.count_words import CountSettings, CountWords, SumCounts, WriteCountTable
 from pipelines.inputs import ReadOptions, list_inputs
@@ -166,7 +167,38 @@ def test_special_tokens_are_text_or_cut_or_an_error(tmp_path: Path) -> None:
         count("reject")
 
 
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("policy", ["text", "allow"])
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k"])
+def test_special_tokens_are_counted_as_in_the_whole_whatever_the_ranges(
+    scheme: str, policy: str, tmp_path: Path
+) -> None:
+    specials = ("<|x y|>", "<|x y|>1", "absent")
+    text = "a1 b<|x y|><|x y|>1 c'<|x y|> 12<|x y|>\n" * 4
+    (tmp_path / "a.txt").write_text(text)
+    how = CountSettings(scheme, special_text=policy, special_tokens=specials)
+    longer = text.count(specials[1])
+    expected = {specials[0]: text.count(specials[0]) - longer, specials[1]: longer, "absent": 0}
+    words = as_dict(
+        count_pretokens(
+            text, scheme, special_text=policy, special_tokens=specials if policy == "allow" else ()
+        )
+    )
+    for range_bytes in (1, 2, 3, 5, 8, 13, 21, 1000):
+        read = ReadOptions(input_format="text", range_bytes=range_bytes)
+        plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
+        output = tmp_path / f"out-{range_bytes}"
+        step = CountWords(how, read, buckets=1, output=str(output))._count
+        units = [unit.to_json().encode() for unit in plan.units]
+        tables = [from_ipc(data) for unit in units for _, data in step.process(unit)]
+        assert as_dict(add_tables(tables)) == words
+        totals = finish_counts(str(output), len(units), how.to_dict(), []).totals
+        assert totals.special_text == expected
+
+
 def test_settings_are_checked_when_the_transform_is_made() -> None:
+    with pytest.raises(VocabularyError, match="empty"):
+        CountWords(CountSettings("gpt2", special_tokens=("",)), ReadOptions())
     with pytest.raises(SettingsError, match="nosuch"):
         CountWords(CountSettings("nosuch"), ReadOptions())
     with pytest.raises(SettingsError, match="buckets=0"):

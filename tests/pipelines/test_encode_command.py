@@ -155,7 +155,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_shards(
     process.wait()
     assert not (killed / "manifest.json").exists()
     (killed / "_temporary").mkdir(exist_ok=True)
-    (killed / "_temporary" / "shard-00001-000.arrow.0123").write_bytes(b"half")
+    (killed / "_temporary" / f"shard-00001-000.arrow.{'0' * 32}").write_bytes(b"half")
     again = run(*command, "--output", killed)
     assert again.code == 0, again.err
     assert "resuming: kept " in again.err
@@ -294,6 +294,29 @@ def test_empty_documents_are_rows_or_left_out_and_counted(
 
 
 @pytest.mark.parametrize(
+    ("command", "record"), [("train", "counts/manifest.json"), ("encode", "manifest.json")]
+)
+def test_what_was_read_all_the_same_is_summed_up_and_recorded(
+    command: str, record: str, model_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_bytes(b"the hand \xff the hand the hand")
+    (folder / "b.txt").write_bytes(b"")
+    (folder / "_c.txt").write_bytes(b"hidden")
+    options = {"train": ("--vocab-size", 260), "encode": ("--tokenizer", model_dir)}[command]
+    inputs = ("--input", folder, folder / "a.txt")
+    done = run(command, *inputs, *options, "--output", tmp_path / "out")
+    assert done.code == 0, done.err
+    listing = {"duplicate_files": 1, "hidden_files": 1, "empty_files": 1}
+    manifest = json.loads((tmp_path / "out" / record).read_bytes())
+    assert manifest["listing"] == listing
+    line = next(line for line in done.out.splitlines() if line.startswith("accepted"))
+    for name in [*listing, "invalid_utf8"]:
+        assert f"{name} 1" in line
+
+
+@pytest.mark.parametrize(
     ("name", "content", "expected"),
     [
         ("a.jsonl", b'{"body": "b"}\n', "text"),
@@ -367,3 +390,32 @@ def test_output_that_cannot_be_written_is_refused_before_work(
     )
     assert refused.code == 1
     assert str(tmp_path / "file" / "out") in refused.err
+
+
+def test_special_tokens_in_the_text_are_counted_and_said(
+    tmp_path: Path, model_dir: Path, run: Run
+) -> None:
+    (tmp_path / "a.txt").write_text("the<|endoftext|>and" * 1200)
+    (tmp_path / "b.txt").write_text("nothing")
+
+    def encode(name: str, *options: str) -> tuple[str, dict[str, int]]:
+        command = ("encode", "--input", tmp_path / name, "--tokenizer", model_dir)
+        output = tmp_path / f"out-{name}{''.join(options)}"
+        done = run(*command, "--range-bytes", 1000, "--output", output, *options)
+        assert done.code == 0, done.err
+        manifest = json.loads((output / "manifest.json").read_bytes())
+        units = [shard["unit_totals"]["special_text"] for shard in manifest["shards"]]
+        assert sum(unit.get("<|endoftext|>", 0) for unit in units) == sum(
+            manifest["totals"]["special_text"].values()
+        )
+        return done.out, manifest["totals"]["special_text"]
+
+    out, hits = encode("a.txt")
+    assert hits == {"<|endoftext|>": 1200}
+    assert "special text     1,200 '<|endoftext|>' as ordinary text\n" in out
+    out, hits = encode("a.txt", "--special-text=allow")
+    assert hits == {"<|endoftext|>": 1200}
+    assert "special text     1,200 '<|endoftext|>' as special tokens\n" in out
+    out, hits = encode("b.txt")
+    assert hits == {}
+    assert "special text" not in out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import apache_beam as beam
@@ -129,6 +130,66 @@ def test_special_tokens_are_text_or_ids_or_an_error(tmp_path: Path, model_dir: P
     assert 261 in encode("allow")
     with pytest.raises(WorkerError, match=r"a\.txt.*<\|endoftext\|>"):
         encode("reject")
+
+
+SPECIALS = ["<|endoftext|>", "<|a b|>", "<|endoftext|>!"]
+WITH_SPECIALS = (
+    "the<|endoftext|> an<|a b|>d 777 7777<|endoftext|>!<|endoftext|>'s<|end 77<|a b|>.\n"
+)
+
+
+def hits_in(sidecars: list[ShardSidecar]) -> dict[str, int]:
+    hits: Counter[str] = Counter()
+    for sidecar in sidecars:
+        hits.update(sidecar.unit_totals.special_text if sidecar.unit_totals else {})
+    return dict(hits)
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("policy", ["text", "allow"])
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "whitespace", "none"])
+def test_special_tokens_are_counted_as_in_the_whole_whatever_the_ranges(
+    scheme: str, policy: str, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.from_merges(
+        [(b"t", b"h"), (b"7", b"7"), (b"77", b"7"), (b"<", b"|")],
+        pretokenizer=scheme,
+        special_tokens=SPECIALS,
+    )
+    tokenizer.save(tmp_path / "model")
+    text = WITH_SPECIALS * 3
+    (tmp_path / "a.txt").write_text(text)
+    expected = {
+        "<|endoftext|>": text.count("<|endoftext|>") - text.count("<|endoftext|>!"),
+        "<|endoftext|>!": text.count("<|endoftext|>!"),
+        "<|a b|>": text.count("<|a b|>"),
+    }
+    whole = tokenizer.encode(text, special_text=policy).tolist()
+    for range_bytes in (1, 2, 3, 7, 12, 20, 1000):
+        read = ReadOptions(input_format="text", range_bytes=range_bytes)
+        plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
+        how = EncodeSettings(tokenizer.digest, read, special_text=policy)
+        output = tmp_path / f"out-{range_bytes}"
+        sidecars = encode_here(plan, output, how, tokenizer, tmp_path / "model")
+        assert hits_in(sidecars) == expected
+        assert list(documents(output, sidecars).values()) == [whole]
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_special_id_beyond_16_bits_decides_the_type_of_all_ids(tmp_path: Path) -> None:
+    model = Tokenizer.from_merges([(b"t", b"h")], pretokenizer="gpt2").model
+    tokenizer = Tokenizer(replace(model, special_tokens={"<|x|>": 70_000}))
+    tokenizer.save(tmp_path / "model")
+    (tmp_path / "a.txt").write_text("th")
+    read = ReadOptions()
+    plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
+    how = EncodeSettings(tokenizer.digest, read, bos=70_000, eos=70_000)
+    sidecars = encode_here(plan, tmp_path / "out", how, tokenizer, tmp_path / "model")
+    with pa.memory_map(str(tmp_path / "out" / sidecars[0].file)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    assert table["input_ids"].type == pa.list_(pa.uint32())
+    assert table["input_ids"].to_pylist() == [[70_000, 256, 70_000]]
+    assert sidecars[0].max_id == 70_000
 
 
 def test_a_tokenizer_that_changed_meanwhile_is_refused(tmp_path: Path, model_dir: Path) -> None:

@@ -126,6 +126,89 @@ def test_a_pipe_is_refused(tmp_path: Path) -> None:
         list_inputs([f"{tmp_path}/pipe"], ReadOptions())
 
 
+def test_a_link_that_leads_nowhere_is_an_error_or_a_note(tree: Path) -> None:
+    link = tree / "corpus/sub/gone.txt"
+    link.symlink_to("../../moved.txt")
+    for pattern in ("corpus", "corpus/*/*.txt", "corpus/sub/gone.txt"):
+        with pytest.raises(SettingsError, match="cannot be followed") as caught:
+            listed(tree, pattern)
+        assert f"{link}: the link to ../../moved.txt" in str(caught.value)
+        assert "--on-bad-file=skip" in str(caught.value)
+    inputs = listed(tree, "corpus/**", on_bad_file="skip")
+    assert len(inputs.files) == 4
+    assert inputs.counts["unreadable_inputs"] == 1
+    assert any(str(link) in note for note in inputs.notes)
+    with pytest.raises(SettingsError, match="nothing to read"):
+        listed(tree, "corpus/sub/gone*", on_bad_file="skip")
+
+
+@pytest.mark.parametrize("pattern", ["corpus/*", "corpus/sub/*.md", "other", "corpus/su?/*.csv"])
+def test_links_that_do_not_match_or_are_hidden_do_not_matter(tree: Path, pattern: str) -> None:
+    (tree / "corpus/sub/gone.txt").symlink_to("moved")
+    (tree / "corpus/_temporary/gone.txt").symlink_to("moved")
+    (tree / "corpus/sub/a.csv").touch()
+    (tree / "corpus/sub/b.csv").write_text("b")
+    options = {"input_format": "lines"} if pattern.endswith("csv") else {}
+    assert listed(tree, pattern, **options).files
+
+
+def test_a_link_in_circles_is_an_error(tree: Path) -> None:
+    (tree / "corpus/loop.txt").symlink_to("loop.txt")
+    with pytest.raises(SettingsError, match=r"loop\.txt: the link to loop\.txt cannot be followed"):
+        listed(tree, "corpus/*")
+
+
+def test_links_to_files_are_read(tree: Path) -> None:
+    (tree / "corpus/z.txt").symlink_to("sub/c.md")
+    assert names(listed(tree, "corpus/*")) == ["a.txt", "b.jsonl", "z.txt"]
+
+
+def test_a_link_to_a_folder_is_not_followed_and_said(tree: Path) -> None:
+    (tree / "other/link").symlink_to(tree / "corpus")
+    for pattern in ("other", "other/*/*.txt", "other/**.txt"):
+        if pattern == "other/*/*.txt":
+            (tree / "other/x").mkdir()
+            (tree / "other/x/x.txt").write_text("x")
+        inputs = listed(tree, pattern)
+        assert inputs.counts == {"linked_folders": 1}
+        assert f"{tree}/other/link" in inputs.notes[0]
+    assert names(listed(tree, "other/*")) == ["f.txt"]
+    assert not listed(tree, "other/*").notes
+    with pytest.raises(SettingsError, match="other/link is a link to a folder"):
+        listed(tree, "other/**/*.jsonl")
+    assert names(listed(tree, "other/link/*.txt")) == ["a.txt"]
+    assert "a.txt" in names(listed(tree, "other/link"))
+
+
+def test_a_folder_that_may_not_be_opened_is_an_error_or_a_note(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = os.scandir
+
+    def scandir(path: str) -> Any:
+        if path.rstrip("/").endswith("/sub"):
+            raise PermissionError(13, "Permission denied")
+        return opened(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for pattern in ("corpus", "corpus/**/d*", "corpus/*/deep/*", "corpus/sub/*"):
+        with pytest.raises(
+            SettingsError, match="corpus/sub/: the folder cannot be opened"
+        ) as found:
+            listed(tree, pattern)
+        assert "Permission denied" in str(found.value)
+    inputs = listed(tree, "corpus", on_bad_file="skip")
+    assert names(inputs) == ["a.txt", "b.jsonl"]
+    assert inputs.counts["unreadable_inputs"] == 1
+    assert names(listed(tree, "corpus/*")) == ["a.txt", "b.jsonl"]
+
+
+def test_a_pipe_among_files_is_an_error(tree: Path) -> None:
+    os.mkfifo(tree / "corpus/pipe")
+    with pytest.raises(SettingsError, match="corpus/pipe: it is a pipe"):
+        listed(tree, "corpus/*")
+
+
 def test_glob_characters_in_a_name_that_exists_are_no_glob(tmp_path: Path) -> None:
     (tmp_path / "part[1].txt").write_bytes(b"x")
     assert names(list_inputs([f"{tmp_path}/part[1].txt"], ReadOptions())) == ["part[1].txt"]

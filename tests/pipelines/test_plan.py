@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,7 +15,7 @@ from hypothesis import strategies as st
 
 from bpe.errors import SettingsError
 from pipelines.inputs import InputFile, ReadOptions
-from pipelines.plan import Unit, make_plan
+from pipelines.plan import UNITS_WANTED, Unit, make_plan
 
 
 def input_file(index: int, size: int, compression: str = "none") -> InputFile:
@@ -61,6 +65,22 @@ def test_units_reach_their_size_and_small_inputs_are_shared_out() -> None:
     assert len(small.units) == 16
 
 
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=8), st.integers(1, 100))
+def test_small_inputs_make_few_units_whatever_the_ranges(
+    sizes: list[int], range_bytes: int
+) -> None:
+    files = [input_file(index, size) for index, size in enumerate(sizes)]
+    options = ReadOptions(range_bytes=range_bytes)
+    assert len(make_plan(files, options).units) <= UNITS_WANTED + 1
+
+
+def test_small_ranges_of_one_file_are_shared_out_evenly() -> None:
+    plan = make_plan([input_file(0, 2600)], ReadOptions(range_bytes=17))
+    sizes = [unit.stored_bytes for unit in plan.units]
+    assert len(sizes) == UNITS_WANTED
+    assert max(sizes[:-1]) - min(sizes[:-1]) <= 17
+
+
 def test_a_range_is_a_unit_where_ranges_are_large() -> None:
     size = 1_115_394
     for ranges in (1, 2, 13):
@@ -93,8 +113,28 @@ def test_a_unit_comes_back_from_json(sizes: list[tuple[int, str]]) -> None:
         assert json.loads(text)["index"] == unit.index
 
 
-def test_names_that_are_not_utf8_come_back() -> None:
-    file = InputFile(0, "/in/caf\udce9", 3, "x", "text", "none", "caf\\xe9")
+@pytest.mark.parametrize("command", ["train", "encode", "plan"])
+def test_names_that_are_not_utf8_are_refused_before_work(
+    command: str, model_dir: Path, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    path = tmp_path / os.fsdecode(b"bad\xff.txt")
+    path.write_bytes(b"x")
+    options = {"train": ("--vocab-size", 300), "encode": ("--tokenizer", model_dir), "plan": ()}
+    output = tmp_path / "out"
+    where = () if command == "plan" else ("--output", output)
+    done = run(command, "--input", path, *options[command], *where)
+    assert done.code == 1
+    assert done.err.startswith("error: ")
+    assert r"bad\xff.txt: " in done.err
+    assert "rename" in done.err
+    assert not done.out
+    assert not output.exists()
+
+
+def test_only_utf8_names_are_planned() -> None:
+    with pytest.raises(SettingsError, match=r"/in/caf\\xe9: .*not UTF-8"):
+        make_plan([InputFile(0, "/in/caf\udce9", 3, "x", "text", "none", "")], ReadOptions())
+    file = InputFile(0, "/in/café \n日本", 3, "x", "text", "none", "café \n日本")
     unit = make_plan([file], ReadOptions()).units[0]
     assert Unit.from_json(unit.to_json().encode("ascii")) == unit
 

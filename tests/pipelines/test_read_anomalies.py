@@ -29,7 +29,26 @@ BAD_ROWS: dict[str, tuple[bytes, str, str]] = {
     "half an object": (b'{"text": "a"', "bad_json", "no valid JSON"),
     "two objects": (GOOD + GOOD, "bad_json", "Extra data"),
     "NaN": (b'{"text": "a", "id": "1", "n": NaN}', "bad_json", "NaN"),
-    "deep nesting": (b'{"n": ' + b"[" * 9999 + b"]" * 9999 + b"}", "bad_json", "no valid JSON"),
+    "deep nesting": (
+        b'{"n": ' + b"[" * 9999 + b"]" * 9999 + b"}",
+        "json_limit",
+        "nested too deeply",
+    ),
+    "number as text, then deep nesting": (
+        b'{"text": 3, "id": "1", "n": ' + b"[" * 9999 + b"]" * 9999 + b"}",
+        "json_limit",
+        "nested too deeply",
+    ),
+    "long integer as id": (
+        b'{"text": "a", "id": ' + b"7" * 5000 + b"}",
+        "json_limit",
+        r"Integer value out of range - at `\$\.id`",
+    ),
+    "long integer elsewhere": (
+        b'{"text": 3, "id": "1", "n": ' + b"7" * 5000 + b"}",
+        "text_not_string",
+        "'text' is a number",
+    ),
     "raw control character": (b'{"text": "a\tb", "id": "1"}', "bad_json", "control character"),
     "a list": (b"[1]", "not_an_object", "a list"),
     "a number": (b"17", "not_an_object", "a number"),
@@ -120,6 +139,15 @@ def test_a_bad_row_stops_the_run_or_is_set_aside(name: str, suffix: str, tmp_pat
         assert record["row"] == (3 if range_bytes > 40 or suffix else None)
         assert record["raw_bytes"] == len(row)
         assert base64.b64decode(record["raw_base64"]) == row
+
+
+def test_no_depth_of_nesting_is_too_much_for_the_diagnosis(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    rows = [b'{"n": ' + b"[" * depth + b"]" * depth + b"}" for depth in range(700, 1100, 3)]
+    path.write_bytes(b"\n".join(rows))
+    outcome = Outcome(path, on_bad_record="skip")
+    assert set(outcome.counts) <= {"missing_text", "json_limit"}
+    assert outcome.counts.total() == len(rows)
 
 
 @suffixes
@@ -225,19 +253,6 @@ def test_a_bad_file_stops_the_run_or_is_left_out(name: str, tmp_path: Path) -> N
     assert outcome.texts == [b"last"]
     assert outcome.counts == {"bad_file": 1}
     assert outcome.records[0]["file"] == str(tmp_path / name)
-
-
-def test_a_file_that_vanished_is_left_out(tmp_path: Path) -> None:
-    options = ReadOptions(on_bad_file="skip", range_bytes=10)
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"some words " * 10)
-    plan = make_plan(list_inputs([str(path)], options), options)
-    path.unlink()
-    rejects = Rejects(plan.units[1], options)
-    finder = CutFinder(get_scheme("gpt2"))
-    assert not list(read_unit(plan.units[1], options, finder, rejects))
-    record = json.loads(rejects.to_jsonl())
-    assert (record["reason"], record["byte_offset"]) == ("bad_file", 10)
 
 
 def test_a_file_found_bad_after_some_of_it_was_read_stops_the_run(

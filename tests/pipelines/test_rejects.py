@@ -15,7 +15,8 @@ from pipelines.plan import FileRange, Unit
 from pipelines.rejects import RAW_BYTES_KEPT, Rejects
 
 FILE = InputFile(0, "/in/a.jsonl", 100, "x", "jsonl", "none", "a.jsonl")
-UNIT = Unit(7, (FileRange(FILE, 0, 100),))
+RANGE = FileRange(FILE, 0, 50)
+UNIT = Unit(7, (RANGE, FileRange(FILE, 50, 100)))
 SKIP = ReadOptions(on_bad_record="skip", on_bad_file="skip")
 
 
@@ -34,14 +35,15 @@ def test_fail_raises_with_place_and_remedy() -> None:
         reject(sink, row=None)
     error = BadFileError("/in/a.jsonl: torn")
     with pytest.raises(BadFileError) as raised:
-        sink.bad_file(FILE, error)
-    assert raised.value is error
+        sink.bad_file(RANGE, error)
+    assert str(raised.value) == ("/in/a.jsonl: torn; or leave it out with --on-bad-file=skip")
 
 
 def test_skip_keeps_row_place_and_reason(tmp_path: Path) -> None:
     sink = Rejects(UNIT, SKIP)
     reject(sink, raw=b"\xff" * (RAW_BYTES_KEPT + 1))
-    sink.bad_file(FILE, BadFileError("torn"), byte_offset=50)
+    sink.bad_file(RANGE, BadFileError("torn"))
+    sink.bad_file(FileRange(FILE, 50, 100), BadFileError("torn"))
     assert sink.counts == {"bad_json": 1, "bad_file": 1}
     assert sink.rejected_records == sink.documents_in == 1
     name = sink.write(str(tmp_path))
@@ -59,7 +61,7 @@ def test_skip_keeps_row_place_and_reason(tmp_path: Path) -> None:
         "message": "is wrong",
         "raw_bytes": RAW_BYTES_KEPT + 1,
     }
-    assert (second["reason"], second["byte_offset"], second["row"]) == ("bad_file", 50, None)
+    assert (second["reason"], second["byte_offset"], second["row"]) == ("bad_file", 0, None)
 
 
 def test_nothing_set_aside_writes_no_file(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -39,6 +40,9 @@ def dask_options() -> list[str]:
     if importlib.util.find_spec("distributed") is None:
         pytest.skip("the package distributed is not installed")
     return ["--runner=DaskRunner"]
+
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 RUNNERS = {
@@ -141,6 +145,39 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     assert tree_bytes(output) == tree_bytes(tmp_path / "whole")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="signals a process group")
+def test_an_interrupt_of_workers_and_driver_is_one_message(
+    tiny: Path, model_dir: Path, tmp_path: Path
+) -> None:
+    """As Ctrl-C at a terminal: every process of the group gets the signal."""
+    command = ["encode", "--input", tiny, "--tokenizer", model_dir, "--range-bytes", "20kB"]
+    command += ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
+    output = tmp_path / "out"
+    driver = subprocess.Popen(
+        [sys.executable, "-m", "pipelines", *map(str, command), "--output", str(output)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and not list(output.glob("*.arrow.json")):
+            time.sleep(0.05)
+        workers = worker_processes(driver.pid)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, err = driver.communicate(timeout=60)
+    finally:
+        driver.kill()
+    assert driver.returncode == 130, err
+    assert "Traceback" not in err
+    assert "same command again" in err
+    time.sleep(0.5)
+    assert len(workers) == 2
+    assert not [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()]
+
+
 def direct(options: PipelineOptions) -> tuple[str, int]:
     view = options.view_as(DirectOptions)
     return view.direct_running_mode, view.direct_num_workers
@@ -208,8 +245,6 @@ def test_an_error_crosses_a_runner_as_text() -> None:
 
 def test_errors_of_others_are_not_taken_for_ours() -> None:
     assert own_error(RuntimeError("something else")) is None
-    with pytest.raises(KeyError), reported_errors():
-        raise KeyError("a fault of the program keeps its traceback")
 
 
 def test_a_failing_disk_is_reported_too() -> None:

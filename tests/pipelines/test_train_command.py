@@ -15,7 +15,7 @@ import pytest
 
 from bpe.counting import count_pretokens
 from bpe.tokenizer import Tokenizer
-from bpe.training import train
+from bpe.training import train, train_raw
 
 Run = Callable[..., Any]
 Tree = Callable[[Path], dict[str, bytes]]
@@ -394,3 +394,71 @@ def test_input_and_counts_exclude_each_other(small: Path, tmp_path: Path, run: R
     )
     assert both.code == 1
     assert "--from-counts" in both.err
+
+
+def test_special_tokens_in_the_text_are_counted_and_said(tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("one<|x|>two<|y|>" * 30)
+    command = ("train", "--input", source, "--vocab-size", 262, "--range-bytes", 50)
+    output = tmp_path / "out"
+    done = run(*command, "--output", output, "--special-token", "<|x|>")
+    assert done.code == 0, done.err
+    assert "special text     30 '<|x|>' as ordinary text\n" in done.out
+    counts = json.loads((output / "counts" / "manifest.json").read_bytes())
+    assert counts["totals"]["special_text"] == {"<|x|>": 30}
+    assert Tokenizer.load(output).training["totals"]["special_text"] == {"<|x|>": 30}
+    other = ("--special-token", "<|y|>", "--output", tmp_path / "other")
+    kept = run("train", "--from-counts", output / "counts", "--vocab-size", 262, *other)
+    assert "special text     not known for '<|y|>': counted without it\n" in kept.out
+    cut = run(
+        *(*command, "--output", tmp_path / "cut", "--special-token", "<|x|>"),
+        *("--special-text", "allow"),
+    )
+    assert "special text     30 '<|x|>' where documents were cut\n" in cut.out
+    plain = run(*command, "--output", tmp_path / "plain", "--special-token", "<|z|>")
+    assert "special text" not in plain.out
+
+
+@pytest.mark.usefixtures("backend")
+def test_raw_training_takes_special_tokens_as_asked(tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("abab<|x|>abab<|x|>ba")
+    options = ("--vocab-size", 259, "--special-token", "<|x|>", "--min-frequency", 1)
+    command = ("train", "--input", source, "--pretokenizer", "none", *options)
+    text = run(*command, "--output", tmp_path / "text")
+    assert "special text     2 '<|x|>' as ordinary text\n" in text.out
+    cut = run(*command, "--output", tmp_path / "cut", "--special-text", "allow")
+    assert cut.code == 0, cut.err
+    assert "documents        1\n" in cut.out
+    assert "special text     2 '<|x|>' where documents were cut\n" in cut.out
+    parts = ["abab", "abab", "ba"]
+    wanted = train_raw(parts, 259, special_tokens=["<|x|>"], min_frequency=1)
+    found = Tokenizer.load(tmp_path / "cut")
+    assert found.merges == wanted.merges != Tokenizer.load(tmp_path / "text").merges
+    assert found.training["totals"]["special_text"] == {"<|x|>": 2}
+    refused = run(*command, "--output", tmp_path / "no", "--special-text", "reject")
+    assert refused.code == 1
+    assert "a.txt, documents 0:0 to 0:0: document 0 holds the special token" in refused.err
+
+
+def test_rows_that_raw_training_skips_are_listed_and_counted(tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text": "some text"}\nnonsense\n{"text": 3}\n')
+    output = tmp_path / "out"
+    command = ("train", "--input", source, "--vocab-size", 300, "--pretokenizer", "none")
+    done = run(*command, "--output", output, "--on-bad-record", "skip")
+    assert done.code == 0, done.err
+    assert "rejected         bad_json 1, text_not_string 1" in done.out
+    listed = output / "rejects" / "unit-00000.jsonl"
+    assert [json.loads(row)["row"] for row in listed.read_text().splitlines()] == [2, 3]
+    totals = Tokenizer.load(output).training["totals"]
+    assert totals["documents"] == 1
+    assert sum(totals["rejects"].values()) == 2
+    source.write_text('{"text": "some text"}\n')
+    assert run(*command, "--output", output, "--overwrite").code == 0
+    assert not listed.exists()
+    source.write_text("nonsense\n" * 3)
+    few = ("--on-bad-record", "skip", "--max-bad-records", 2)
+    refused = run(*command, "--output", tmp_path / "few", *few)
+    assert refused.code == 1
+    assert "--max-bad-records=2" in refused.err

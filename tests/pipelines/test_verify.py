@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from pipelines.settings import digest_of
+
 Run = Callable[..., Any]
 
 
@@ -38,9 +40,18 @@ def rewrite_shard(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     with pa.ipc.new_file(sink, table.schema) as writer:
         writer.write_table(table)
     path.write_bytes(sink.getvalue())
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    manifest["shards"][0]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "manifest.json").write_text(json.dumps(manifest))
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    tamper(folder, lambda manifest: manifest["shards"][0].update(sha256=sha256))
+
+
+def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
+    """Change the manifest, and the sidecars so that they agree with it."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    for shard in manifest["shards"]:
+        (folder / f"{shard['file']}.json").write_text(json.dumps(shard))
 
 
 def replace_ids(table: pa.Table, change: Callable[[list[int]], list[int]]) -> pa.Table:
@@ -78,7 +89,8 @@ def test_a_missing_shard_is_found(output: Path, run: Run) -> None:
 def test_other_ids_of_the_same_number_are_found_by_encoding_again(output: Path, run: Run) -> None:
     # ' t' + 'he' spelled with single bytes decodes to the same text.
     rewrite_shard(output, lambda table: replace_ids(table, lambda ids: [ids[0], 83, *ids[2:]]))
-    assert run("verify", output).code == 0  # one token for another: the text simply differs
+    # One token for another of as many bytes: the text simply differs.
+    assert run("verify", output).code == 0
     rewrite_shard(output, lambda table: replace_ids(table, lambda ids: [ids[0], 71, 68, *ids[3:]]))
     done = run("verify", output)
     assert done.code == 1
@@ -112,6 +124,114 @@ def test_a_tokenizer_that_fails_its_golden_set_is_found(output: Path, run: Run) 
     done = run("verify", output)
     assert done.code == 1
     assert "golden" in done.err
+
+
+def set_eos(manifest: Any) -> None:
+    """Another EOS, with all digests made to agree."""
+    manifest["settings"]["eos"] = 5
+    digest = digest_of(manifest["settings"])
+    manifest["settings_digest"] = digest
+    for shard in manifest["shards"]:
+        shard["settings_digest"] = digest
+
+
+def lose_last_unit(manifest: Any) -> None:
+    last = manifest["shards"].pop()["unit_totals"]
+    manifest["shards"][-1]["unit_totals"] = None
+    assert last
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda m: m["totals"].update(documents=1), "documents"),
+        (lambda m: m["totals"].update(bytes=1), "bytes"),
+        (lambda m: m["totals"].update(accepted={"crlf": 3}), "accepted"),
+        (lambda m: m["shards"][0].update(max_id=9), "max_id"),
+        (lambda m: m["shards"][0].update(first_document="0:9"), "first_document"),
+        (lambda m: m["shards"][0].update(settings_digest="0"), "settings"),
+        (lambda m: m["settings"].update(eos=5), "settings_digest"),
+        (lambda m: m.update(settings_digest="0"), "settings_digest"),
+        (lambda m: m.update(version=7), "version 7"),
+        (lambda m: m["shards"][0].update(version=7), "version 7"),
+        (lambda m: m.update(tokenizer_digest="0"), "tokenizer_digest"),
+        (lambda m: m["inputs"].clear(), "inputs"),
+        (lose_last_unit, "unit 1"),
+    ],
+)
+def test_a_record_that_was_changed_is_found(
+    change: Callable[[Any], Any], named: str, output: Path, run: Run
+) -> None:
+    tamper(output, change)
+    done = run("verify", output)
+    assert done.code == 1, done.out
+    assert named in done.err
+    assert "Traceback" not in done.err
+
+
+def test_bytes_of_text_are_those_of_the_rows(output: Path, run: Run) -> None:
+    def change(manifest: Any) -> None:
+        manifest["shards"][0]["bytes"] += 1
+        manifest["totals"]["bytes"] += 1
+
+    tamper(output, change)
+    done = run("verify", output)
+    assert done.code == 1
+    assert "shard-00000-000.arrow" in done.err
+    assert "bytes" in done.err
+
+
+def test_another_eos_than_the_rows_have_is_found(output: Path, run: Run) -> None:
+    tamper(output, set_eos)
+    record = json.loads((output / "run.json").read_bytes())
+    record["settings"]["eos"] = 5
+    (output / "run.json").write_text(json.dumps(record))
+    done = run("verify", output)
+    assert done.code == 1
+    assert "lacks EOS 5" in done.err
+
+
+@pytest.mark.parametrize("name", ["shard-00009-000.arrow", "rejects/unit-00000.jsonl"])
+def test_a_file_that_the_manifest_does_not_know_is_found(name: str, output: Path, run: Run) -> None:
+    (output / "rejects").mkdir()
+    (output / name).write_bytes(b"")
+    done = run("verify", output)
+    assert done.code == 1
+    assert name in done.err
+
+
+def drop_first_row(path: Path) -> None:
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        Path.unlink,
+        drop_first_row,
+        lambda path: path.write_text(path.read_text().replace('"row": 2', '"row": 7')),
+        lambda path: path.write_text("nonsense\n"),
+    ],
+)
+def test_changed_lists_of_rejects_are_found(
+    damage: Callable[[Path], Any], model_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    source = tmp_path / "a.jsonl"
+    source.write_text('{"text": "the"}\n{"text": 3}\nnonsense\n')
+    output = tmp_path / "out"
+    command = ("encode", "--input", source, "--tokenizer", model_dir, "--output", output)
+    assert run(*command, "--on-bad-record", "skip").code == 0
+    assert "1 lists of rejects" in run("verify", output).out
+    damage(output / "rejects" / "unit-00000.jsonl")
+    done = run("verify", output)
+    assert done.code == 1
+    assert "unit-00000.jsonl" in done.err
+
+
+def test_it_says_what_it_checked_and_what_not(output: Path, run: Run) -> None:
+    done = run("verify", output)
+    assert "checked: each shard's sha256" in done.out
+    assert "not checked: the input files" in done.out
 
 
 def test_an_unfinished_folder_is_said_to_be_one(output: Path, run: Run) -> None:

@@ -59,7 +59,7 @@ def write(
     with ShardWriter(str(output), UNIT, SCHEMA, Settings(shard_bytes)) as writer:
         for batch in batches:
             writer.write(batch)
-        encoded = writer.finish(rejects or Rejects(UNIT, ReadOptions()))
+        encoded = writer.finish(rejects or Rejects(UNIT, ReadOptions()), {})
     return [msgspec.json.decode(data, type=ShardSidecar) for data in encoded]
 
 

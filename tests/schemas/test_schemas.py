@@ -113,7 +113,13 @@ def sidecar(**changes: Any) -> dict[str, Any]:
         settings_digest="11",
         inputs=[{"path": "a.txt", "identity": "x", "start": 0, "end": None}],
         unit_totals=UnitTotals(
-            parts=1, documents_in=1, rejects={}, accepted={"crlf": 1}, rejects_file=None
+            parts=1,
+            documents_in=1,
+            rejects={},
+            accepted={"crlf": 1},
+            special_text={},
+            rejects_file=None,
+            rejects_sha256=None,
         ),
     )
     return asdict(made) | changes

@@ -1,0 +1,121 @@
+"""Whose an output folder is: the record that a command leaves there before it works.
+
+    run.json    which command writes here, its settings and its inputs
+
+A folder that holds this record is the command's; one without it must hold nothing that the command
+would replace, unless the user says `--overwrite`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from bpe.errors import OutputError
+from pipelines.output_files import (
+    TEMPORARY,
+    delete_files,
+    exists,
+    is_temporary_name,
+    join,
+    list_files,
+    write_atomically,
+)
+from pipelines.output_lock import LOCK_NAME
+from pipelines.records import read_record
+from schemas.run_record import RUN_VERSION, RunRecord
+
+__all__ = [
+    "REJECTS_FILE",
+    "REJECTS_FOLDER",
+    "RUN",
+    "delete_rejects",
+    "read_run",
+    "refuse_foreign_files",
+    "refuse_other_command",
+    "write_run",
+]
+
+RUN = "run.json"
+REJECTS_FOLDER = "rejects"
+REJECTS_FILE = re.compile(r"unit-(\d{5,})\.jsonl")
+"""Names of the lists of rejected rows in that folder; the group is the unit."""
+
+
+def write_run(output: str, record: RunRecord) -> None:
+    """Mark the folder as this run's.
+
+    Raises:
+        OutputError: the file cannot be written.
+    """
+    write_atomically(output, RUN, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+
+
+def read_run(output: str, command: str) -> RunRecord | None:
+    """The record of an earlier run of this command; None if the folder has none.
+
+    Raises:
+        OutputError: the record is damaged, or of another command.
+    """
+    record = _read(output)
+    if record is not None and record.command != command:
+        raise OutputError(
+            f"--output {output}: is a folder of beam-bpe {record.command}; choose another one for "
+            f"beam-bpe {command}"
+        )
+    return record
+
+
+def refuse_other_command(output: str, command: str) -> None:
+    """Check, before overwriting, that the folder is not another command's.
+
+    Raises:
+        OutputError: it is. A damaged record is no reason: overwriting is the way out of that.
+    """
+    try:
+        _read(output)
+    except OutputError:
+        return
+    read_run(output, command)
+
+
+def _read(output: str) -> RunRecord | None:
+    path = join(output, RUN)
+    if not exists(path):
+        return None
+    remedy = "start again with --overwrite"
+    return read_record(path, RunRecord, version=RUN_VERSION, remedy=remedy)
+
+
+def refuse_foreign_files(output: str, folders: Sequence[str]) -> None:
+    """Check that a folder without a record holds nothing that a run would replace or remove.
+
+    Args:
+        output: the folder.
+        folders: sub-folders that the command writes into; others are nobody's business.
+
+    Raises:
+        OutputError: it does; names the first file.
+    """
+    for folder in ["", TEMPORARY, *folders, *(f"{each}/{TEMPORARY}" for each in folders)]:
+        names = list_files(join(output, folder) if folder else output)
+        foreign = sorted(
+            name for name in names if name != LOCK_NAME and not is_temporary_name(name)
+        )
+        if foreign:
+            name = f"{folder}/{foreign[0]}" if folder else foreign[0]
+            raise OutputError(
+                f"--output {output}: the folder holds {name} and was not begun by this command; "
+                "choose an empty folder, or --overwrite to replace what this command writes in it"
+            )
+
+
+def delete_rejects(directory: str, kept: frozenset[int] = frozenset()) -> int:
+    """Delete the lists of rejected rows, but for the units to be kept; returns how many."""
+    folder = join(directory, REJECTS_FOLDER)
+    found = {name: REJECTS_FILE.fullmatch(name) for name in list_files(folder)}
+    stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
+    delete_files(folder, stale)
+    return len(stale)

@@ -1,0 +1,57 @@
+"""JSON files that describe an output, decoded into their classes or refused by name."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import msgspec
+
+from bpe.errors import BpeError, OutputError
+from pipelines.output_files import read_bytes
+
+__all__ = ["read_record"]
+
+_Record = TypeVar("_Record")
+
+
+class _Versioned(msgspec.Struct):
+    """What every record has."""
+
+    version: int
+
+
+def read_record(
+    path: str,
+    kind: type[_Record],
+    *,
+    version: int,
+    remedy: str,
+    error: type[BpeError] = OutputError,
+) -> _Record:
+    """Read a record and check that it is one of this kind, whole, and of the version we write.
+
+    Args:
+        path: of the file, which must exist.
+        kind: a class of `schemas`; a missing field or a value of another type is an error.
+        version: that `kind` describes.
+        remedy: what the user can do about a damaged file, to end the message with.
+        error: class of the error.
+
+    Raises:
+        BpeError: of the class `error`; names the file, what is wrong with it, and the remedy.
+    """
+    try:
+        data = read_bytes(path)
+        found = msgspec.json.decode(data, type=_Versioned).version
+        if found != version:
+            raise error(
+                f"{path}: is of version {found}, and this program reads version {version}; "
+                f"use the program that wrote it, or {remedy}"
+            )
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        raise error(f"{path}: is damaged ({cause}); {remedy}") from cause
+    except OSError as cause:
+        if isinstance(cause, BpeError):
+            raise
+        raise error(f"{path}: cannot be read: {cause}") from cause

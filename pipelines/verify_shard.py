@@ -1,0 +1,229 @@
+"""Check one token shard: its file, and everything that its sidecar says of its rows.
+
+Every id is looked at. Rows that stand for themselves are also decoded and encoded again, which must
+give the same ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.errors import BpeError, OutputError
+from bpe.tokenizer import Tokenizer
+from pipelines.manifest import file_sha256
+from pipelines.output_files import exists, join, open_for_reading
+from pipelines.write_shards import ShardFacts
+from schemas.sidecars import ShardSidecar
+from schemas.token_shards import token_shard_schema
+from schemas.versions import check_version
+
+__all__ = ["RowSettings", "check_shard"]
+
+# Of each shard, the first rows are encoded again, up to so many ids.
+_SAMPLE_IDS = 50_000
+
+_Ints = npt.NDArray[np.int64]
+
+
+class RowSettings(msgspec.Struct):
+    """The settings of a run that show in the rows; see `pipelines.encode_documents`."""
+
+    tokenizer_digest: str
+    bos: int | None
+    eos: int | None
+    special_text: str
+    max_row_tokens: int
+
+
+def check_shard(
+    output: str, sidecar: ShardSidecar, tokenizer: Tokenizer, settings: RowSettings, *, full: bool
+) -> int:
+    """Check a shard of a finished output.
+
+    Args:
+        output: the folder.
+        sidecar: what the manifest says of the shard.
+        tokenizer: that made the ids.
+        settings: of the run.
+        full: encode every row again, not only the first ones.
+
+    Returns:
+        How many rows were encoded again.
+
+    Raises:
+        OutputError: something does not agree; names the file, the row and the values.
+    """
+    return _ShardCheck(output, sidecar, tokenizer, settings).run(full=full)
+
+
+class _ShardCheck:
+    """Checks one shard."""
+
+    def __init__(
+        self, output: str, sidecar: ShardSidecar, tokenizer: Tokenizer, settings: RowSettings
+    ) -> None:
+        self._path = join(output, sidecar.file)
+        self._sidecar = sidecar
+        self._tokenizer = tokenizer
+        self._settings = settings
+        self._lengths = _token_lengths(tokenizer)
+        self._facts = ShardFacts()
+        self._text_bytes = 0
+
+    def run(self, *, full: bool) -> int:
+        """Check file, columns, ids, marks and facts; returns the rows encoded again."""
+        self._check_file()
+        again = 0
+        try:
+            with open_for_reading(self._path) as file:
+                reader = pa.ipc.open_file(file)
+                check_version(reader.schema, token_shard_schema(self._tokenizer.max_id))
+                for index in range(reader.num_record_batches):
+                    batch = reader.get_batch(index)
+                    batch.validate(full=True)
+                    self._check_rows(batch)
+                    if full or self._facts.tokens < _SAMPLE_IDS:
+                        again += self._encode_again(batch, full=full)
+                    self._facts.add(batch)
+        except BpeError:
+            raise
+        except (ValueError, pa.ArrowException) as error:
+            raise self._failure(str(error)) from error
+        self._check_facts()
+        return again
+
+    def _check_file(self) -> None:
+        if not exists(self._path):
+            raise self._failure("is missing")
+        sha256 = file_sha256(self._path)
+        if sha256 != self._sidecar.sha256:
+            raise self._failure(
+                f"its sha256 is {sha256}, the manifest says {self._sidecar.sha256}: the file was "
+                "changed or damaged; remove manifest.json and run the encode command again"
+            )
+
+    def _check_rows(self, batch: pa.RecordBatch) -> None:
+        """Ids are the tokenizer's, rows are no longer than allowed, BOS and EOS in their places."""
+        ids = batch["input_ids"].flatten().to_numpy()
+        lengths = pc.list_value_length(batch["input_ids"]).to_numpy().astype(np.int64)
+        ends = np.cumsum(lengths)
+        self._check_ids(ids, ends)
+        too_long = np.flatnonzero(lengths > self._settings.max_row_tokens)
+        if len(too_long):
+            raise self._row_failure(too_long[0], f"has {lengths[too_long[0]]} ids")
+        self._text_bytes += int(self._lengths[ids].sum())
+        starts = ends - lengths
+        begins = batch["part"].to_numpy() == 0
+        closes = batch["is_last"].to_numpy(zero_copy_only=False)
+        self._check_mark("BOS", self._settings.bos, ids, starts, begins & (lengths > 0), begins)
+        self._check_mark("EOS", self._settings.eos, ids, ends - 1, closes & (lengths > 0), closes)
+
+    def _check_ids(self, ids: npt.NDArray[Any], ends: _Ints) -> None:
+        unknown = ids >= len(self._lengths)
+        unknown |= self._lengths[np.where(unknown, 0, ids)] < 0
+        places = np.flatnonzero(unknown)
+        if len(places):
+            row = int(np.searchsorted(ends, places[0], side="right"))
+            raise self._row_failure(
+                row, f"holds id {int(ids[places[0]])}, which is none of the tokenizer's"
+            )
+
+    def _check_mark(
+        self,
+        name: str,
+        mark: int | None,
+        ids: npt.NDArray[Any],
+        places: _Ints,
+        present: npt.NDArray[np.bool_],
+        wanted: npt.NDArray[np.bool_],
+    ) -> None:
+        """At `places` of the rows that are `wanted`, the flat ids hold the mark."""
+        if mark is None:
+            return
+        right = present.copy()
+        right[present] = ids[places[present]] == mark
+        wrong = np.flatnonzero(wanted & ~right)
+        if len(wrong):
+            raise self._row_failure(wrong[0], f"lacks {name} {mark}")
+        # The mark is no text.
+        self._text_bytes -= int(self._lengths[mark]) * int(wanted.sum())
+
+    def _check_facts(self) -> None:
+        found = dict(self._facts.__dict__)
+        if not self._tokenizer.lossy:
+            found["bytes"] = self._text_bytes
+        for name, value in found.items():
+            said = getattr(self._sidecar, name)
+            if value != said:
+                raise self._failure(f"its rows give {name} {value}, the manifest says {said}")
+
+    def _encode_again(self, batch: pa.RecordBatch, *, full: bool) -> int:
+        """Encode the decoded text of rows that stand for themselves."""
+        checked = seen = 0
+        policy = "allow" if self._settings.special_text == "allow" else "text"
+        for row, ids in _whole_rows(batch, self._settings):
+            if not full and seen > _SAMPLE_IDS:
+                break
+            try:
+                again = self._tokenizer.encode(self._tokenizer.decode(ids), special_text=policy)
+            except BpeError as error:
+                raise self._row_failure(row, str(error)) from error
+            if not np.array_equal(again, ids):
+                raise self._row_failure(
+                    row,
+                    f"({batch['document_id'][row]}): encoding its text again gives {len(again)} "
+                    f"other ids than the {len(ids)} that are stored",
+                )
+            checked += 1
+            seen += len(ids)
+        return checked
+
+    def _row_failure(self, row: int, what: str) -> OutputError:
+        """Of a row of the batch that comes after those whose facts were taken."""
+        return self._failure(f"row {self._facts.rows + row} {what}")
+
+    def _failure(self, what: str) -> OutputError:
+        return OutputError(f"{self._path}: {what}")
+
+
+def _token_lengths(tokenizer: Tokenizer) -> _Ints:
+    """Bytes of each id, -1 for one that no token has."""
+    model = tokenizer.model
+    lengths = np.full(tokenizer.max_id + 1, -1, np.int64)
+    for token_id, data in model.tokens.items():
+        lengths[token_id] = len(data)
+    for text, token_id in model.special_tokens.items():
+        lengths[token_id] = len(text.encode())
+    return lengths
+
+
+def _whole_rows(
+    batch: pa.RecordBatch, settings: RowSettings
+) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+    """Rows that hold a whole piece, without BOS and EOS: (row, ids).
+
+    A piece longer than `max_row_tokens` goes over several rows, whose texts cannot be encoded
+    alone: such rows are full, or follow a full one.
+    """
+    parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
+    # A batch never begins inside a piece.
+    after_full = False
+    for row in range(batch.num_rows):
+        ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
+        is_full = len(ids) >= settings.max_row_tokens
+        alone = not is_full and not after_full
+        after_full = is_full
+        if not alone:
+            continue
+        if settings.bos is not None and parts[row] == 0:
+            ids = ids[1:]
+        if settings.eos is not None and lasts[row]:
+            ids = ids[:-1]
+        yield row, ids

@@ -1,0 +1,221 @@
+"""What a command leaves alone in its output folder, and the folders that it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+Tree = Callable[[Path], dict[str, bytes]]
+HEX = "0123456789abcdef" * 2
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.txt").write_text("the theatre and the hand\n" * 20)
+    return folder / "a.txt"
+
+
+@pytest.fixture
+def commands(source: Path, model_dir: Path, tmp_path: Path) -> dict[str, list[Any]]:
+    """The command lines of train and encode, both into the same folder."""
+    output = ["--input", source, "--output", tmp_path / "out"]
+    return {
+        "train": ["train", "--vocab-size", 270, *output],
+        "sizes": ["train", "--vocab-size", "260,270", *output],
+        "encode": ["encode", "--tokenizer", model_dir, *output],
+    }
+
+
+def put(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("mine")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("train", "vocab.json"),
+        ("train", "thesis.tex"),
+        ("train", "_temporary/notes.txt"),
+        ("train", "counts/bucket-list.txt"),
+        ("train", "counts/bucket-00000.arrow"),
+        ("train", "counts/rejects/unit-list.jsonl"),
+        ("sizes", "270/vocab.json"),
+        ("encode", "manifest.json"),
+        ("encode", "_temporary/notes.txt"),
+        ("encode", "tokenizer/vocab.json"),
+        ("encode", "rejects/unit-00000.jsonl"),
+    ],
+)
+def test_a_folder_with_files_of_others_is_refused_and_left_alone(
+    command: str,
+    name: str,
+    commands: dict[str, list[Any]],
+    tmp_path: Path,
+    run: Run,
+    tree_bytes: Tree,
+) -> None:
+    mine = put(tmp_path / "out" / name)
+    refused = run(*commands[command])
+    assert refused.code == 1
+    assert str(mine.relative_to(tmp_path / "out")) in refused.err
+    assert "--overwrite" in refused.err
+    assert tree_bytes(tmp_path / "out") == {name: b"mine"}
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        ("train", ["thesis.tex", "counts/bucket-list.txt", "counts/_temporary/x", "_temporary/x"]),
+        ("encode", ["thesis.tex", "rejects/unit-list.jsonl", "shard-list.arrow", "_temporary/x"]),
+    ],
+)
+def test_overwriting_replaces_only_what_the_command_makes(
+    command: str, names: list[str], commands: dict[str, list[Any]], tmp_path: Path, run: Run
+) -> None:
+    mine = [put(tmp_path / "out" / name) for name in names]
+    done = run(*commands[command], "--overwrite")
+    assert done.code == 0, done.err
+    assert [path.read_text() for path in mine] == ["mine"] * len(mine)
+
+
+@pytest.mark.parametrize("command", ["train", "encode"])
+def test_what_a_killed_start_leaves_is_no_file_of_others(
+    command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run
+) -> None:
+    put(tmp_path / "out" / "_temporary" / f"run.json.{HEX}")
+    put(tmp_path / "out" / f"_probe.{HEX}")
+    done = run(*commands[command])
+    assert done.code == 0, done.err
+    assert not (tmp_path / "out" / "_temporary").exists()
+
+
+@pytest.mark.parametrize(("first", "second"), [("train", "encode"), ("encode", "train")])
+def test_train_and_encode_do_not_share_a_folder(
+    first: str,
+    second: str,
+    commands: dict[str, list[Any]],
+    tmp_path: Path,
+    run: Run,
+    tree_bytes: Tree,
+) -> None:
+    assert run(*commands[first]).code == 0
+    before = tree_bytes(tmp_path / "out")
+    for overwrite in ([], ["--overwrite"]):
+        refused = run(*commands[second], *overwrite)
+        assert refused.code == 1
+        assert f"beam-bpe {first}" in refused.err
+    assert tree_bytes(tmp_path / "out") == before
+
+
+def test_a_training_killed_while_it_wrote_the_model_goes_on(
+    commands: dict[str, list[Any]], tmp_path: Path, run: Run, tree_bytes: Tree
+) -> None:
+    output = tmp_path / "out"
+    assert run(*commands["train"]).code == 0
+    before = tree_bytes(output)
+    (output / "config.json").unlink()
+    (output / "tokenizer.json").unlink()
+    assert run(*commands["train"]).code == 0
+    assert tree_bytes(output) == before
+
+
+HOLDER = """
+import sys, time
+from pipelines.output_lock import locked_output
+with locked_output(sys.argv[1]):
+    print("locked", flush=True)
+    time.sleep(120)
+"""
+
+
+@pytest.mark.parametrize("command", ["train", "encode"])
+def test_a_second_run_into_one_folder_is_refused_until_the_first_has_died(
+    command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run
+) -> None:
+    output = tmp_path / "out"
+    output.mkdir()
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(output)],
+        stdout=subprocess.PIPE,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    ) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == b"locked\n"
+            refused = run(*commands[command])
+        finally:
+            holder.send_signal(signal.SIGKILL)
+    assert refused.code == 1
+    assert str(output) in refused.err
+    assert f"process {holder.pid}" in refused.err
+    done = run(*commands[command])
+    assert done.code == 0, done.err
+    assert not [path for path in output.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("command", ["train", "encode"])
+def test_input_inside_the_output_is_refused(
+    command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run, source: Path
+) -> None:
+    line = [each if each != tmp_path / "out" else source.parent for each in commands[command]]
+    refused = run(*line)
+    assert refused.code == 1
+    assert str(source) in refused.err
+    assert f"--output {source.parent}" in refused.err
+    assert "narrower --input" in refused.err
+    assert [path.name for path in source.parent.iterdir()] == ["a.txt"]
+
+
+@pytest.mark.parametrize("pattern", ["", "**", "**/*", "*/*"])
+def test_an_output_that_would_be_read_as_input_is_refused(
+    pattern: str, model_dir: Path, source: Path, run: Run
+) -> None:
+    inputs = [str(source.parent / pattern) if pattern else source.parent]
+    if pattern.endswith("/*"):
+        put(source.parent / "more" / "b.txt")
+    output = source.parent / "out"
+    command = ("encode", "--tokenizer", model_dir, "--input", *inputs, "--output", output)
+    refused = run(*command)
+    assert refused.code == 1
+    assert f"--output {output}" in refused.err
+    assert str(inputs[0]) in refused.err
+    assert not output.exists()
+
+
+@pytest.mark.parametrize(("pattern", "folder"), [("*", "out"), ("**", "_out"), ("*.txt", "out")])
+def test_an_output_below_the_input_that_is_never_read_is_fine(
+    pattern: str, folder: str, model_dir: Path, source: Path, run: Run
+) -> None:
+    inputs = source.parent / pattern
+    command = ("encode", "--tokenizer", model_dir, "--input", inputs)
+    command = (*command, "--output", source.parent / folder)
+    assert run(*command).code == 0
+    again = run(*command)
+    assert "nothing to do" in again.err
+
+
+@pytest.mark.parametrize("command", ["train", "encode"])
+def test_a_file_url_names_a_local_folder(
+    command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run
+) -> None:
+    output = tmp_path / "out"
+    line = [each if each != output else f"file://{output}" for each in commands[command]]
+    done = run(*line)
+    assert done.code == 0, done.err
+    assert json.loads((output / "run.json").read_bytes())["command"] == command
+    assert run("verify", f"file://{output}").code == 0

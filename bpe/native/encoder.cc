@@ -14,7 +14,7 @@ namespace {
 
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
-constexpr size_t kBatch = 384;
+constexpr size_t kBatch = 512;
 
 }  // namespace
 

@@ -16,6 +16,15 @@ import numpy.typing as npt
 def isa() -> str:
     """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
 
+def available_isas() -> list[str]:
+    """Names of the instruction sets that this build and this processor have."""
+
+def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
+    """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.
+
+    For tests. Raises `SettingsError` for an instruction set that is missing here.
+    """
+
 class ArrowColumn(Protocol):
     """An Arrow array of any library."""
 

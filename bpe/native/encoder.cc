@@ -182,9 +182,7 @@ class TypedContext final : public EncodeContext::Implementation {
 }  // namespace
 
 Encoder::Encoder(EncodingModel model)
-    : model_(std::make_shared<const EncodingModel>(std::move(model))),
-      merger_(model_),
-      decoder_(*model_) {
+    : model_(std::make_shared<const EncodingModel>(std::move(model))), merger_(model_) {
   const uint32_t largest = *std::max_element(model_->ids.begin(), model_->ids.end());
   id_bytes_ = largest < (1u << 16) ? 2 : 4;
 }

@@ -1,4 +1,4 @@
-// Documents to ids (scan, cache, merge) and back.
+// Documents to ids: scan, cache, merge.
 //
 // An Encoder is immutable and shared; every thread has an EncodeContext of its own, which holds
 // what it remembers of pre-tokens, warm across documents and calls.
@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 
-#include "decoder.h"
 #include "encoding_model.h"
 #include "id_buffer.h"
 #include "piece_merger.h"
@@ -22,7 +21,6 @@ class Encoder {
 
   const EncodingModel& model() const { return *model_; }
   const PieceMerger& merger() const { return merger_; }
-  const Decoder& decoder() const { return decoder_; }
 
   // Bytes of an id in the output: 2 if the largest id of the model fits, else 4.
   unsigned id_bytes() const { return id_bytes_; }
@@ -30,7 +28,6 @@ class Encoder {
  private:
   std::shared_ptr<const EncodingModel> model_;
   PieceMerger merger_;
-  Decoder decoder_;
   unsigned id_bytes_;
 };
 

@@ -343,6 +343,40 @@ void define_codec(py::module_& module) {
            py::kw_only(), py::arg("threads"));
 }
 
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (has_isa(isa)) names.emplace_back(isa_name(isa));
+  }
+  return names;
+}
+
+// Ends of the pre-tokens of a document, by the scan of one instruction set, `batch` at a time.
+py::array_t<uint64_t> scan_ends(const py::bytes& data, const std::string& scheme,
+                                const std::string& isa_wanted, size_t batch) {
+  const ScanFunctions* scans = nullptr;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (isa_wanted == isa_name(isa) && has_isa(isa)) scans = &scans_of(isa);
+  }
+  if (scans == nullptr) throw SettingsError("this machine has no '" + isa_wanted + "'");
+  if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
+  const std::string_view text(data);
+  // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
+  const std::vector<uint8_t> bytes(text.begin(), text.end());
+  std::vector<uint32_t> ends(batch + kScanSlack);
+  std::vector<uint64_t> found;
+  for (size_t position = 0; position < bytes.size();) {
+    const ScanResult result = (*scans)[*scheme_of(scheme)](bytes.data(), bytes.size(), position,
+                                                          ends.data(), batch);
+    if (result.count == 0 || result.count > batch || result.position <= position) {
+      throw std::logic_error("a scan did not keep to its contract");
+    }
+    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i]);
+    position = result.position;
+  }
+  return py::array_t<uint64_t>(static_cast<py::ssize_t>(found.size()), found.data());
+}
+
 // Throws the class of bpe/errors.py that bears the C++ class's name.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -375,6 +409,9 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_codec(module);
   module.def("isa", [] { return isa_name(best_isa()); });
+  module.def("available_isas", &available_isas);
+  module.def("scan_ends", &scan_ends, py::arg("data"), py::arg("scheme"), py::arg("isa"),
+             py::kw_only(), py::arg("batch"));
   const size_t spare_seams = TrainingRules().spare_seams;
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),

@@ -79,10 +79,10 @@ size_t TokenDecoder::decoded_size(const Id* ids, size_t count) const {
 template <class Id>
 void TokenDecoder::decode(const Id* ids, size_t count, char* out, size_t size) const {
   const Entry* const entries = entries_.data();
-  char* const last_entry = out + size - sizeof(Entry);
   size_t i = 0;
   // Whole entries, while there is room for what is written past the token.
   if (size >= sizeof(Entry)) {
+    char* const last_entry = out + size - sizeof(Entry);
     for (; i < count && out <= last_entry; ++i) {
       const Entry entry = entries[index_of(ids[i])];
       if (entry.length == kOther) {

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from setuptools import Extension, find_packages, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 
 NATIVE_FOLDER = Path("bpe") / "native"
 X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
@@ -81,56 +83,55 @@ def compiler_flags() -> tuple[list[str], list[str]]:
     return compile_flags, link_flags
 
 
+def needs_recompile(obj: str, source: str) -> bool:
+    """True if an object file is older than anything that it may be made from."""
+    if not Path(obj).exists():
+        return True
+    sources = [Path(source), Path(__file__), *NATIVE_FOLDER.glob("*.h")]
+    return Path(obj).stat().st_mtime <= max(file.stat().st_mtime for file in sources)
+
+
+class BuildNative(build_ext):
+    """Adds the flags of single files, and turns a compiler's failure into a hint."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Compile and link; `SystemExit` with the hint where that fails."""
+        plain_compile = self.compiler._compile  # noqa: SLF001 - the one hook per source file
+
+        def compile_one(
+            obj: str, src: str, ext_: str, cc_args: list[str], extra: list[str], pp: list[str]
+        ) -> None:
+            plain_compile(obj, src, ext_, cc_args, [*extra, *flags_of_file(src)], pp)
+
+        self.compiler._compile = compile_one  # noqa: SLF001
+        # What other settings compiled (a sanitizer's objects, say) must not be linked in.
+        stamp = Path(self.build_temp) / "flags"
+        flags = repr((compiler_flags(), X86_FILE_FLAGS))
+        if not stamp.exists() or stamp.read_text() != flags:
+            shutil.rmtree(self.build_temp, ignore_errors=True)
+            stamp.parent.mkdir(parents=True)
+            self.force = True
+        try:
+            super().build_extension(ext)
+            stamp.write_text(flags)
+        except CCompilerError as error:
+            if not switched_on("BPE_OPTIONAL_NATIVE"):
+                raise SystemExit(f"{error}\n{HINT}") from error
+            sys.stderr.write(f"warning: {error}\n{HINT}\n")
+
+    def copy_extensions_to_source(self) -> None:
+        """Put the core beside the package's sources, if there is one to put."""
+        built = Path(self.build_lib, self.get_ext_filename(self.extensions[0].name))
+        if built.exists():
+            super().copy_extensions_to_source()
+
+
 def native_build() -> dict[str, Any]:
     """The arguments of `setup` that build the native core; none if it is switched off."""
     if switched_on("BPE_NO_NATIVE"):
         return {}
-    # Needed at build time only, and only for the native core.
-    from pybind11.setup_helpers import ParallelCompile, Pybind11Extension
-    from setuptools.command.build_ext import build_ext
-    from setuptools.errors import CCompilerError
-
-    headers = sorted(str(f) for f in NATIVE_FOLDER.glob("*.h"))
-    newest_header = max((Path(h).stat().st_mtime for h in headers), default=0.0)
-
-    def needs_recompile(obj: str, source: str) -> bool:
-        if not Path(obj).exists():
-            return True
-        newest = max(Path(source).stat().st_mtime, newest_header, Path(__file__).stat().st_mtime)
-        return Path(obj).stat().st_mtime <= newest
-
-    class BuildNative(build_ext):
-        """Adds the flags of single files, and turns a compiler's failure into a hint."""
-
-        def build_extension(self, ext: Extension) -> None:
-            plain_compile = self.compiler._compile  # noqa: SLF001 - the one hook per source file
-
-            def compile_one(
-                obj: str, src: str, ext_: str, cc_args: list[str], extra: list[str], pp: list[str]
-            ) -> None:
-                plain_compile(obj, src, ext_, cc_args, [*extra, *flags_of_file(src)], pp)
-
-            self.compiler._compile = compile_one  # noqa: SLF001
-            # What other settings compiled (a sanitizer's objects, say) must not be linked in.
-            stamp = Path(self.build_temp) / "flags"
-            flags = repr((compiler_flags(), X86_FILE_FLAGS))
-            if not stamp.exists() or stamp.read_text() != flags:
-                shutil.rmtree(self.build_temp, ignore_errors=True)
-                stamp.parent.mkdir(parents=True)
-                self.force = True
-            try:
-                super().build_extension(ext)
-                stamp.write_text(flags)
-            except CCompilerError as error:
-                if not switched_on("BPE_OPTIONAL_NATIVE"):
-                    raise SystemExit(f"{error}\n{HINT}") from error
-                sys.stderr.write(f"warning: {error}\n{HINT}\n")
-
-        def copy_extensions_to_source(self) -> None:
-            if Path(self.get_ext_fullpath(self.extensions[0].name)).exists() or Path(
-                self.build_lib, self.get_ext_filename(self.extensions[0].name)
-            ).exists():
-                super().copy_extensions_to_source()
+    # Needed for the native core only.
+    from pybind11.setup_helpers import ParallelCompile, Pybind11Extension  # noqa: PLC0415
 
     ParallelCompile(
         "BPE_BUILD_JOBS", default=os.cpu_count() or 1, needs_recompile=needs_recompile
@@ -143,7 +144,7 @@ def native_build() -> dict[str, Any]:
         include_dirs=[str(NATIVE_FOLDER)],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
-        depends=headers,
+        depends=sorted(str(file) for file in NATIVE_FOLDER.glob("*.h")),
     )
     return {"ext_modules": [extension], "cmdclass": {"build_ext": BuildNative}}
 

@@ -1,3 +1,4 @@
+# ruff: noqa: PYI021 - the stub is where the module is documented
 """The native core as Python sees it (bpe/native/python_module.cc); `native_backend` adapts it.
 
 Columns go in as anything with Arrow's `__arrow_c_array__`, without nulls: text as binary, string,
@@ -14,6 +15,15 @@ import numpy.typing as npt
 
 def isa() -> str:
     """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
+
+def available_isas() -> list[str]:
+    """Names of the instruction sets that this build and this processor have."""
+
+def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
+    """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.
+
+    For tests. Raises `SettingsError` for an instruction set that is missing here.
+    """
 
 class ArrowColumn(Protocol):
     """An Arrow array of any library."""
@@ -47,11 +57,13 @@ def train_words(
     max_token_bytes: int | None,
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
+    spare_seams: int = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from distinct words and their counts: (merges, counts, stop reason).
 
     progress: called about ten times a second with (merges made, merges asked for), and at the
         end; what it raises ends the training, as Ctrl-C does.
+    spare_seams: bounds memory, 4 bytes each; the merges don't depend on it.
     Raises `CountTableError` for a count below 1 and for a pair count above 2^63 - 1, `InputError`
     for more than 2^32 - 66 bytes and words.
     """
@@ -65,6 +77,7 @@ def train_raw(
     max_token_bytes: int | None,
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
+    spare_seams: int = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from whole documents, as `train_words` does from words."""
 
@@ -91,6 +104,13 @@ class WordCounter:
         Returns large_binary words, ascending by bytes; int64 counts; int64 first positions, in
         bytes from the start of everything ever added.
         """
+
+def count_pairs(ids: ArrowColumn, offsets: ArrowColumn) -> tuple[Column, Column, Column]:
+    """Count all pairs of neighbours within lists of uint16 or uint32 ids, overlaps included.
+
+    offsets: int64, one more than lists: list i is ids[offsets[i]:offsets[i + 1]].
+    Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right).
+    """
 
 class Codec:
     """Ids to bytes and back for one model; safe to use from several threads at once.

@@ -46,8 +46,18 @@ struct Carry {
   uint64_t digit_starts;  // of pre-tokens
   uint64_t late_starts;   // in the next block, behind a contraction
   uint64_t late_clears;   // in the next block, where a contraction removes starts
-  unsigned spilled;       // bytes of the next block that belong to the last character
-  uint8_t spilled_classes;
+};
+
+// Bytes at the start of a block that belong to the last character of the block before.
+struct Spilled {
+  uint8_t size;
+  uint8_t classes;
+};
+
+// Of the characters above U+007F of a block; everything is zero elsewhere.
+struct WideMasks {
+  uint64_t letter, number, space, upper, lower, mark, inner, doubt;
+  Spilled spilled;  // into the next block
 };
 
 inline uint64_t before(uint64_t mask, uint64_t carried) { return mask << 1 | carried >> 63; }
@@ -72,6 +82,48 @@ struct SchemeTraits {
   static constexpr bool space_to_end = gpt2 || scheme == SchemeId::cl100k;
 };
 
+// high: bytes above 0x7F.
+template <SchemeId scheme>
+__attribute__((noinline)) WideMasks wide_masks(const TextView& view, uint64_t high, size_t at,
+                                               Spilled spilled) {
+  using Traits = SchemeTraits<scheme>;
+  WideMasks masks = {};
+  const auto add = [&masks](uint64_t bytes, uint8_t classes) {
+    const auto if_any = [bytes](unsigned found) { return found ? bytes : 0; };
+    masks.letter |= if_any(classes & (Traits::o200k ? kLetter | kMark : kLetter));
+    masks.number |= if_any(classes & kNumber);
+    masks.space |= if_any(classes & kSpace);
+    if (Traits::o200k) {
+      masks.upper |= if_any(classes & kUpper);
+      masks.lower |= if_any(classes & kLower);
+      masks.mark |= if_any(classes & kMark);
+    }
+  };
+  if (spilled.size) {
+    const uint64_t bytes = (uint64_t{1} << spilled.size) - 1;
+    add(bytes, spilled.classes);
+    masks.inner = bytes;
+    high &= ~bytes;
+  }
+  while (high) {
+    const unsigned bit = lowest_bit(high);
+    const size_t left = view.length - at - bit;
+    const Char found = decode_multibyte(view.tables, view.text + at + bit, left);
+    const uint64_t bytes = ((uint64_t{1} << found.size) - 1) << bit;
+    add(bytes, found.classes);
+    masks.inner |= bytes & ~(uint64_t{1} << bit);
+    high &= ~bytes;
+    if (bit + found.size > kBlock) {
+      masks.spilled = {static_cast<uint8_t>(bit + found.size - kBlock), found.classes};
+      // The last character of a run of spaces must lie in one block.
+      if (found.classes & kSpace) masks.doubt |= uint64_t{1} << bit;
+    }
+    // Digits are counted by bytes.
+    if (Traits::digits_by_three && (found.classes & kNumber)) masks.doubt |= uint64_t{1} << bit;
+  }
+  return masks;
+}
+
 template <SchemeId scheme, class Simd>
 class BlockScanner {
  public:
@@ -85,6 +137,7 @@ class BlockScanner {
     size_t at = position;
     uint64_t first = 1;  // the start of the scan is no end of a pre-token
     carry_ = {};
+    spilled_ = {};
     while (out <= goal && at - position < UINT32_MAX - 2 * kBlock) {
       const BlockMasks masks = masks_of(at);
       uint64_t doubt = 0;
@@ -101,6 +154,7 @@ class BlockScanner {
         if (at == view_.length) break;
         first = 1;
         carry_ = {};
+        spilled_ = {};
         continue;
       }
       out = Simd::write_bits(starts, static_cast<uint32_t>(at - position), out);
@@ -150,14 +204,22 @@ class BlockScanner {
     if (Traits::cl100k_like) {
       masks.newline = Simd::equal(block, '\r') | Simd::equal(block, '\n');
     }
-    if (__builtin_expect(high != 0, 0)) add_wide(high, at, masks);
+    if (__builtin_expect(high != 0, 0)) {
+      const WideMasks wide = wide_masks<scheme>(view_, high, at, spilled_);
+      masks.letter |= wide.letter;
+      masks.number |= wide.number;
+      masks.space |= wide.space;
+      masks.upper = masks.upper | wide.upper;
+      masks.lower = masks.lower | wide.lower;
+      masks.mark = wide.mark;
+      masks.inner = wide.inner;
+      masks.doubt = wide.doubt;
+      spilled_ = wide.spilled;
+    }
     masks.beyond = beyond;
     masks.space |= beyond;
     return masks;
   }
-
-  // Adds the characters above U+007F. Carries the class of one that goes on in the next block.
-  __attribute__((noinline)) void add_wide(uint64_t high, size_t at, BlockMasks& masks);
 
   // Whether the character at `at`, or the document's end there, counts as white space.
   bool is_space(size_t at) const { return view_.classes_at(at, kSpace) & kSpace; }
@@ -199,47 +261,8 @@ class BlockScanner {
 
   TextView view_;
   Carry carry_;
+  Spilled spilled_;
 };
-
-template <SchemeId scheme, class Simd>
-void BlockScanner<scheme, Simd>::add_wide(uint64_t high, size_t at, BlockMasks& masks) {
-  const auto add = [&masks](uint64_t bytes, uint8_t classes) {
-    const auto if_any = [bytes](unsigned found) { return found ? bytes : 0; };
-    const uint8_t letters = Traits::o200k ? kLetter | kMark : kLetter;
-    masks.letter |= if_any(classes & letters);
-    masks.number |= if_any(classes & kNumber);
-    masks.space |= if_any(classes & kSpace);
-    if (Traits::o200k) {
-      masks.upper |= if_any(classes & kUpper);
-      masks.lower |= if_any(classes & kLower);
-      masks.mark |= if_any(classes & kMark);
-    }
-  };
-  if (carry_.spilled) {
-    const uint64_t bytes = (uint64_t{1} << carry_.spilled) - 1;
-    add(bytes, carry_.spilled_classes);
-    masks.inner |= bytes;
-    high &= ~bytes;
-    carry_.spilled = 0;
-  }
-  while (high) {
-    const unsigned bit = lowest_bit(high);
-    const size_t left = view_.length - at - bit;
-    const Char found = decode_multibyte(view_.tables, view_.text + at + bit, left);
-    const uint64_t bytes = ((uint64_t{1} << found.size) - 1) << bit;
-    add(bytes, found.classes);
-    masks.inner |= bytes & ~(uint64_t{1} << bit);
-    high &= ~bytes;
-    if (bit + found.size > kBlock) {
-      carry_.spilled = bit + found.size - kBlock;
-      carry_.spilled_classes = found.classes;
-      // The last character of a run of spaces must lie in one block.
-      if (found.classes & kSpace) masks.doubt |= uint64_t{1} << bit;
-    }
-    // Digits are counted by bytes.
-    if (Traits::digits_by_three && (found.classes & kNumber)) masks.doubt |= uint64_t{1} << bit;
-  }
-}
 
 // Applies the contractions that begin at `candidates`, and those of the block before. They end a
 // pre-token; in o200k they belong to the word before, elsewhere they are pre-tokens themselves.
@@ -343,7 +366,7 @@ uint64_t BlockScanner<scheme, Simd>::starts_after_newlines(uint64_t candidates, 
   const uint64_t newline = masks.newline | (Traits::space_to_end ? masks.beyond : 0);
   uint64_t found = candidates & ~Simd::deposit(Simd::extract(newline, ends), candidates);
   if (gaps + candidates < gaps) {
-    size_t next = at + kBlock + carry_.spilled;
+    size_t next = at + kBlock + spilled_.size;
     uint8_t classes = 0;
     while (next < view_.length) {
       const Char character = view_.at(next);
@@ -410,7 +433,7 @@ uint64_t BlockScanner<scheme, Simd>::cl100k_starts(const BlockMasks& masks, size
 template <SchemeId scheme, class Simd>
 ScanResult block_scan(const uint8_t* text, size_t length, size_t position, uint32_t* ends,
                       size_t capacity) {
-  if (capacity <= 2 * kBlock) {
+  if (capacity <= kBlock) {
     return scalar_scans()[scheme](text, length, position, ends, capacity);
   }
   return BlockScanner<scheme, Simd>(text, length).scan(position, ends, capacity);

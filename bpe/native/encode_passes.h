@@ -3,7 +3,7 @@
 // A batch is a stretch of text with the ends of its pre-tokens. The first loop computes where each
 // pre-token would be in the cache and prefetches that; the second compares, and emits the ids or
 // calls for help. Both treat a pre-token as its bytes padded with zeros to kKeyBytes, so that no
-// pre-token of a batch may hold a zero byte.
+// pre-token of a batch may hold a zero byte; longer ones have a key of zeros, which no entry has.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@ namespace beam_bpe {
 inline constexpr size_t kKeyBytes = 32;   // longest pre-token that the cache's entries hold
 inline constexpr size_t kEntryBytes = 64;  // kKeyBytes of key, then the ids and their number
 
-// Ids of an entry; the last lane holds their number.
+// Ids of an entry; the last lane holds their number. It is zero in an empty entry, and in one whose
+// ids are elsewhere.
 template <typename Id>
 inline constexpr size_t kInlineIds = (kEntryBytes - kKeyBytes) / sizeof(Id) - 1;
 
@@ -35,7 +36,7 @@ struct PassInput {
   uint32_t slot_mask;    // (number of entries - 1) * kEntryBytes
 };
 
-// What the second loop calls for a pre-token that is not in its slot. Appends its ids at `out`,
+// What the second loop calls for a pre-token that is not in its slot, or has many ids. Appends its ids at `out`,
 // with room for 64 bytes more, and returns their end; leaves `table` where it is.
 template <typename Id>
 using MissFunction = Id* (*)(void* owner, const uint8_t* piece, size_t size, uint32_t slot,
@@ -45,13 +46,12 @@ template <typename Id>
 using ProbeFunction = Id* (*)(const PassInput& input, MissFunction<Id> miss, void* owner, Id* out);
 
 struct EncodePasses {
-  // Fills `slots` and prefetches the entries. Pieces longer than kKeyBytes get the slot of the
-  // key of zeros, which no entry has.
+  // Fills `slots` and prefetches the entries.
   void (*hash)(const PassInput& input);
   ProbeFunction<uint16_t> probe16;
   ProbeFunction<uint32_t> probe32;
-  // Hash of one key; its slot is (hash & slot_mask).
-  uint32_t (*hash_key)(const uint8_t* key);
+  // Hash of the key of a piece of `size` bytes, at most kKeyBytes; its slot is (hash & slot_mask).
+  uint32_t (*hash_key)(const uint8_t* key, size_t size);
   bool (*has_zero)(const uint8_t* text, size_t size);
 };
 

@@ -1,4 +1,4 @@
-// The encode passes with AVX2 and AES instructions.
+// The encode passes with AVX2 instructions.
 //
 // Compiled with more instructions than the rest of the library: nothing here may have external
 // linkage but `avx2_passes`, and no header with inline functions of the standard library is used.
@@ -10,40 +10,50 @@ namespace beam_bpe {
 namespace {
 
 // Batches of longer stretches clamp the index; rows beyond kKeyBytes are zero.
-constexpr size_t kMaskRows = 2048;
+constexpr size_t kMaskRows = 4096;
 
 // Constant-initialized: code of this file must not run before the processor has been asked.
-struct alignas(64) MaskTable {
+struct alignas(64) KeyMasks {
   uint8_t rows[kMaskRows][kKeyBytes] = {};
 
-  constexpr MaskTable() {
+  constexpr KeyMasks() {
     for (size_t size = 0; size <= kKeyBytes; ++size) {
       for (size_t i = 0; i < size; ++i) rows[size][i] = 0xFF;
     }
   }
 };
 
-constexpr MaskTable mask_table;
+constexpr KeyMasks kKeyMasks;
 
-inline __m256i load_key(const uint8_t* piece, size_t mask_offset) {
-  const auto* mask = reinterpret_cast<const __m256i*>(&mask_table.rows[0][0] + mask_offset);
-  const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(piece));
-  return _mm256_and_si256(bytes, _mm256_load_si256(mask));
+// The first two words of a key and its length are what is hashed; pre-tokens that share 16 bytes
+// and their length are rare.
+struct alignas(64) WordMasks {
+  uint64_t first[kMaskRows] = {};
+  uint64_t second[kMaskRows] = {};
+
+  constexpr WordMasks() {
+    for (size_t size = 1; size <= kKeyBytes; ++size) {
+      first[size] = size < 8 ? (uint64_t{1} << (8 * size)) - 1 : ~uint64_t{0};
+      if (size > 8) second[size] = size < 16 ? (uint64_t{1} << (8 * size - 64)) - 1 : ~uint64_t{0};
+    }
+  }
+};
+
+constexpr WordMasks kWordMasks;
+
+inline uint64_t load_word(const uint8_t* bytes) {
+  uint64_t word;
+  __builtin_memcpy(&word, bytes, sizeof word);
+  return word;
 }
 
-// Three rounds of AES mix every byte into the 32 bits that are used.
-inline uint32_t hash(__m256i key) {
-  const __m128i round_key = _mm_setr_epi32(0x243F6A88, 0x05A308D3, 0x13198A2E, 0x03707344);
-  __m128i mixed = _mm_aesenc_si128(_mm256_castsi256_si128(key), _mm256_extracti128_si256(key, 1));
-  mixed = _mm_aesenc_si128(mixed, round_key);
-  mixed = _mm_aesenc_si128(mixed, round_key);
-  return static_cast<uint32_t>(_mm_cvtsi128_si32(mixed));
+inline uint32_t hash(uint64_t first, uint64_t second, uint64_t size) {
+  return static_cast<uint32_t>(_mm_crc32_u64(_mm_crc32_u64(size, first), second));
 }
 
 template <bool clamp>
-inline size_t mask_offset(size_t size) {
-  if (clamp && size >= kMaskRows) size = 0;
-  return size * kKeyBytes;
+inline size_t mask_row(size_t size) {
+  return clamp && size > kKeyBytes ? kKeyBytes + 1 : size;
 }
 
 template <bool clamp>
@@ -56,8 +66,10 @@ __attribute__((noinline)) void hash_pieces(const PassInput& input) {
   size_t start = 0;
   for (size_t i = 0, count = input.count; i < count; ++i) {
     const size_t end = ends[i];
-    const __m256i key = load_key(text + start, mask_offset<clamp>(end - start));
-    const uint32_t slot = hash(key) & slot_mask;
+    const size_t row = mask_row<clamp>(end - start);
+    const uint64_t first = load_word(text + start) & kWordMasks.first[row];
+    const uint64_t second = load_word(text + start + 8) & kWordMasks.second[row];
+    const uint32_t slot = hash(first, second, row) & slot_mask;
     _mm_prefetch(reinterpret_cast<const char*>(table + slot), _MM_HINT_T0);
     slots[i] = slot;
     start = end;
@@ -74,14 +86,19 @@ __attribute__((noinline)) Id* probe_pieces(const PassInput& input, MissFunction<
   size_t start = 0;
   for (size_t i = 0, count = input.count; i < count; ++i) {
     const size_t end = ends[i];
-    const __m256i key = load_key(text + start, mask_offset<clamp>(end - start));
     const auto* entry = reinterpret_cast<const CacheEntry<Id>*>(table + slots[i]);
+    const auto* mask =
+        reinterpret_cast<const __m256i*>(kKeyMasks.rows[mask_row<clamp>(end - start)]);
+    const __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + start));
+    const __m256i key = _mm256_and_si256(bytes, _mm256_load_si256(mask));
     const __m256i difference =
         _mm256_xor_si256(key, *reinterpret_cast<const __m256i*>(entry->key));
-    if (__builtin_expect(_mm256_testz_si256(difference, difference), 1)) {
+    const size_t found = entry->count;
+    if (__builtin_expect(_mm256_testz_si256(difference, difference), 1) &&
+        __builtin_expect(found != 0, 1)) {
       const __m256i ids = *reinterpret_cast<const __m256i*>(entry->ids);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), ids);
-      out += entry->count;
+      out += found;
     } else {
       out = miss(owner, text + start, end - start, slots[i], out);
     }
@@ -104,8 +121,8 @@ Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* 
                             : probe_pieces<Id, false>(input, miss, owner, out);
 }
 
-uint32_t hash_key(const uint8_t* key) {
-  return hash(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(key)));
+uint32_t hash_key(const uint8_t* key, size_t size) {
+  return hash(load_word(key), load_word(key + 8), size);
 }
 
 bool has_zero(const uint8_t* text, size_t size) {

@@ -22,8 +22,8 @@ inline Key load_key(const uint8_t* piece, size_t size) {
   return key;
 }
 
-inline uint32_t hash(const Key& key) {
-  uint64_t mixed = 0;
+inline uint32_t hash(const Key& key, size_t size) {
+  uint64_t mixed = size;
   for (const uint64_t word : key.words) {
     mixed = (mixed ^ word) * 0x9E3779B97F4A7C15u;
     mixed ^= mixed >> 29;
@@ -35,7 +35,7 @@ void hash_batch(const PassInput& input) {
   size_t start = 0;
   for (size_t i = 0; i < input.count; ++i) {
     const size_t end = input.ends[i];
-    const uint32_t slot = hash(load_key(input.text + start, end - start)) & input.slot_mask;
+    const uint32_t slot = hash(load_key(input.text + start, end - start), end - start) & input.slot_mask;
     __builtin_prefetch(input.table + slot);
     input.slots[i] = slot;
     start = end;
@@ -49,7 +49,7 @@ Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* 
     const size_t end = input.ends[i];
     const Key key = load_key(input.text + start, end - start);
     const auto& entry = *reinterpret_cast<const CacheEntry<Id>*>(input.table + input.slots[i]);
-    if (std::memcmp(&key, entry.key, sizeof key) == 0) {
+    if (std::memcmp(&key, entry.key, sizeof key) == 0 && entry.count) {
       std::memcpy(out, entry.ids, sizeof entry.ids);
       out += entry.count;
     } else {
@@ -60,7 +60,9 @@ Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* 
   return out;
 }
 
-uint32_t hash_key(const uint8_t* bytes) { return hash(load_key(bytes, kKeyBytes)); }
+uint32_t hash_key(const uint8_t* key, size_t size) {
+  return hash(load_key(key, kKeyBytes), size);
+}
 
 bool has_zero(const uint8_t* text, size_t size) { return std::memchr(text, 0, size) != nullptr; }
 

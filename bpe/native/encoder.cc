@@ -14,7 +14,7 @@ namespace {
 
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
-constexpr size_t kBatch = 256;
+constexpr size_t kBatch = 512;
 
 }  // namespace
 
@@ -137,27 +137,15 @@ class TypedContext final : public EncodeContext::Implementation {
     if (size > kKeyBytes || std::memchr(piece, 0, size)) return encode_long(piece, size, out);
     uint8_t key[kKeyBytes] = {};
     std::memcpy(key, piece, size);
-    return encode_short(key, size, cache_.slot_of(key), out);
+    return encode_short(key, size, cache_.slot_of(key, size), out);
   }
 
   Id* encode_short(const uint8_t* key, size_t size, uint32_t slot, Id* out) {
-    if (const CacheEntry<Id>* found = cache_.find(key, slot)) {
-      std::memcpy(out, found->ids, sizeof found->ids);
-      return out + found->count;
-    }
-    if (size > kInlineIds<Id>) {
-      // It may be among the long ones for the number of its ids.
-      const uint64_t hash = cache_.long_hash(key, size);
-      const auto known = cache_.find_long(key, size, hash);
-      if (known.data) return std::copy(known.data, known.data + known.count, out);
-    }
+    const auto known = cache_.find(key, slot);
+    if (known.data) return std::copy(known.data, known.data + known.count, out);
     uint32_t ids[kKeyBytes];
     const size_t count = merger_.encode_short(key, size, ids, scratch_);
-    if (count <= kInlineIds<Id>) {
-      cache_.insert(key, slot, ids, count);
-    } else {
-      cache_.insert_long(key, size, cache_.long_hash(key, size), ids, count);
-    }
+    cache_.insert(key, slot, ids, count);
     for (size_t i = 0; i < count; ++i) out[i] = static_cast<Id>(ids[i]);
     return out + count;
   }

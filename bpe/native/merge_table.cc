@@ -52,14 +52,18 @@ MergeTable::MergeTable(const EncodingModel& model, const RankedMerges& merges) {
 void MergeTable::index_pairs() {
   unsigned bits = 9;
   while ((size_t{1} << bits) < pairs_.size() * 2) ++bits;
-  shift_ = 64 - bits;
+  filter_shift_ = 64 - (bits + 2);
+  filter_.assign((size_t{1} << (bits + 2)) / 64, 0);
   slot_mask_ = (size_t{1} << bits) - 1;
   slots_.assign(slot_mask_ + 1, kEmpty);
   byte_pairs_.assign(size_t{1} << 16, kNoToken);
   for (uint32_t token = 256; token < pairs_.size(); ++token) {
     const Pair pair = pairs_[token];
     const uint64_t key = pack(pair.left, pair.right);
-    size_t slot = slot_of(key);
+    const uint64_t hash = hash_of(key);
+    const uint64_t bit = hash >> filter_shift_;
+    filter_[bit / 64] |= uint64_t{1} << (bit % 64);
+    size_t slot = hash & slot_mask_;
     while (slots_[slot] != kEmpty) slot = (slot + 1) & slot_mask_;
     slots_[slot] = key << kValueBits | token;
     if (pair.left < 256 && pair.right < 256) byte_pairs_[pair.left << 8 | pair.right] = token;

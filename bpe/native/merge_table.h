@@ -40,7 +40,11 @@ class MergeTable {
   // Inner number of what the pair merges into, kNoToken if it does not merge.
   uint32_t merged(uint32_t left, uint32_t right) const {
     const uint64_t key = pack(left, right);
-    for (size_t slot = slot_of(key);; slot = (slot + 1) & slot_mask_) {
+    const uint64_t hash = hash_of(key);
+    // Most pairs do not merge, and the filter is small enough to stay in the processor's cache.
+    const uint64_t bit = hash >> filter_shift_;
+    if (!(filter_[bit / 64] >> (bit % 64) & 1)) return kNoToken;
+    for (size_t slot = hash & slot_mask_;; slot = (slot + 1) & slot_mask_) {
       const uint64_t entry = slots_[slot];
       if (entry >> kValueBits == key) return static_cast<uint32_t>(entry & kValueMask);
       if (entry == kEmpty) return kNoToken;
@@ -60,7 +64,10 @@ class MergeTable {
   static uint64_t pack(uint32_t left, uint32_t right) {
     return static_cast<uint64_t>(left) << 21 | right;
   }
-  size_t slot_of(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
+  static uint64_t hash_of(uint64_t key) {
+    key *= 0x9E3779B97F4A7C15u;
+    return key ^ key >> 32;
+  }
   void index_pairs();
 
   std::vector<Pair> pairs_;
@@ -69,7 +76,8 @@ class MergeTable {
   uint32_t longest_ = 1;
   std::vector<uint64_t> slots_;  // left:21 right:21 result:22 bits, open addressing
   size_t slot_mask_ = 0;
-  unsigned shift_ = 0;
+  std::vector<uint64_t> filter_;  // a bit by the upper bits of the hash of each pair
+  unsigned filter_shift_ = 0;
   std::vector<uint32_t> byte_pairs_;
 };
 

@@ -12,9 +12,8 @@ namespace {
 
 constexpr uint32_t kAhead = 16;                 // elements between a prefetch and its use
 constexpr size_t kChunk = 256;                  // seams that are looked at together
-constexpr double kTrackedShare = 0.6;           // of an unweighted text's seams, at a stage's start
+constexpr double kTrackedShare = 0.5;           // of an unweighted text's seams, at a stage's start
 constexpr int64_t kFloorRatio = 64;             // of the best count to the floor, at most
-constexpr size_t kFreeSeams = size_t{1} << 22;  // lists this long never end a stage
 
 }  // namespace
 
@@ -114,7 +113,7 @@ void PairTrainer<Unit>::choose_floor(const PairSketch& sketch, bool floor_reache
   if (text_.unweighted()) floor = std::max(floor, sketch.count_covering(kTrackedShare));
   if (floor_reached) floor = std::min(floor, floor_ / 2);
   floor_ = std::max(floor, rules_.min_frequency);
-  most_seams_ = text_.size() + kFreeSeams;
+  most_seams_ = text_.size() + rules_.spare_seams;
 }
 
 // Counts exactly the pairs that may reach the floor; lists where those occur that do; queues them.
@@ -199,7 +198,8 @@ uint64_t PairTrainer<Unit>::order_of(PairRecord& record) {
   const Unit* units = text_.data();
   for (; record.head < record.seam_count; ++record.head) {
     const uint32_t seam = record.seams[record.head];
-    if (units[seam - 1] == left && units[seam] == right) return seam - units_of_[left];
+    // Tokens don't overlap, so places are in the order of their seams.
+    if (units[seam - 1] == left && units[seam] == right) return seam;
   }
   return std::numeric_limits<uint64_t>::max();
 }

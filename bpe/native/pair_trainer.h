@@ -5,10 +5,11 @@
 // so a pair that is below the floor stays below it: the best tracked pair is the best of all until
 // none reaches the floor. Then the text is compacted, pairs are counted anew, and the floor falls.
 //
-// Memory: 2 bytes per unit of text (4 for vocabularies above 65,533 ids), where a text of n bytes in
-// m sequences takes n + m + 1 units; 4 bytes per tracked occurrence (bounded by the units of the
-// stage and, at its start, by a share of them); 40 to 56 bytes per tracked pair; a sketch of
-// a byte per unit, at most 128 MiB, while a stage starts.
+// Memory: 2 bytes per unit of text (4 for vocabularies above 65,534 ids), where a text of n bytes in
+// m sequences takes n + m + 1 units; 4 bytes per tracked place, of which there are at most half as
+// many as units when a stage starts and never more than units and `spare_seams`; about 100 bytes
+// per tracked pair. While a stage starts also 4 bytes for every other place, and the sketch (1 to 2
+// bytes per unit, at most 128 MiB).
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ struct TrainingRules {
   int64_t min_frequency = 2;              // stop before a pair that occurs less often; at least 1
   uint64_t max_token_bytes = 0;           // longest token; 0: no limit
   std::vector<std::string> forbidden;     // byte strings that no merge may spell
+  size_t spare_seams = size_t{1} << 22;   // tracked places beyond the text's units that end a stage
 };
 
 enum class StopReason { kVocabSize, kMinFrequency, kExhausted };

@@ -12,6 +12,10 @@ constexpr size_t kFewestEntries = size_t{1} << 13;
 constexpr size_t kMostEntries = size_t{1} << 25;  // slots are 32-bit byte offsets
 constexpr size_t kFewestLongEntries = size_t{1} << 10;
 
+// An entry farther than this from its slot is not found, nor one put there: no input can make the
+// searches long.
+constexpr size_t kMostSteps = 16;
+
 // Text behind one distinct pre-token, roughly, in a large document.
 constexpr size_t kBytesPerPiece = 512;
 
@@ -23,24 +27,27 @@ size_t power_of_two_up_to(size_t value) {
 
 bool is_empty(const uint8_t* key) { return !key[0]; }
 
-// The passes look for pieces that have no key under the key of zeros. The entry there must hold
-// something that equals no key at all: a zero byte that is not padding.
-void poison(uint8_t* key) {
-  std::memset(key, 0xFF, kKeyBytes);
-  key[1] = 0;
+bool are_equal(const uint8_t* key, const uint8_t* other) {
+  uint64_t a[kKeyBytes / 8];
+  uint64_t b[kKeyBytes / 8];
+  std::memcpy(a, key, sizeof a);
+  std::memcpy(b, other, sizeof b);
+  return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
 }
 
-bool is_poison(const uint8_t* key) { return key[0] == 0xFF && !key[1] && key[2]; }
+size_t size_of(const uint8_t* key) {
+  const void* end = std::memchr(key, 0, kKeyBytes);
+  return end ? static_cast<size_t>(static_cast<const uint8_t*>(end) - key) : kKeyBytes;
+}
 
 }  // namespace
 
 template <typename Id>
 PieceCache<Id>::PieceCache(const EncodePasses& passes, size_t bytes)
     : passes_(passes),
-      most_entries_(std::clamp(power_of_two_up_to(bytes / 4 * 3 / kEntryBytes), kFewestEntries,
-                               kMostEntries)),
-      most_long_bytes_(bytes > most_entries_ * kEntryBytes ? bytes - most_entries_ * kEntryBytes
-                                                           : 0),
+      most_entries_(
+          std::clamp(power_of_two_up_to(bytes / kEntryBytes), kFewestEntries, kMostEntries)),
+      most_other_bytes_(bytes / 4),
       long_entries_(kFewestLongEntries, LongEntry{}) {}
 
 template <typename Id>
@@ -54,61 +61,94 @@ void PieceCache<Id>::allocate(size_t entries) {
   entries_ = entries;
   slot_mask_ = static_cast<uint32_t>((entries - 1) * kEntryBytes);
   used_ = 0;
-  limit_ = entries / 2 + entries / 8;
-  const uint8_t no_key[kKeyBytes] = {};
-  poison(entry(slot_of(no_key))->key);
+  // A sparse table costs address space, but hardly any more of the processor's caches, and few
+  // entries then are out of their slots.
+  limit_ = entries < most_entries_ ? entries / 4 : entries / 2 + entries / 8;
 }
 
 template <typename Id>
 void PieceCache<Id>::make_room(size_t pieces, size_t expected_bytes) {
-  size_t wanted = std::max(entries_ * 2, kFewestEntries);
+  // Entries may refer to ids_, so that both tables are emptied together.
+  const bool keep = other_bytes() <= most_other_bytes_ && entries_ < most_entries_;
+  if (!keep) forget_long();
+  size_t wanted = std::max(keep ? entries_ * 2 : entries_, kFewestEntries);
   if (!entries_) wanted = std::max(wanted, power_of_two_up_to(expected_bytes / kBytesPerPiece));
-  while (wanted / 2 < pieces) wanted *= 2;
-  wanted = std::max(std::min(wanted, most_entries_), kFewestEntries);
-  rehash(wanted);
+  while (wanted / 4 < pieces) wanted *= 2;
+  rehash(std::max(std::min(wanted, most_entries_), kFewestEntries), keep);
 }
 
-// Moves to a table of another size; to one of the same size nothing is taken along.
 template <typename Id>
-void PieceCache<Id>::rehash(size_t entries) {
+void PieceCache<Id>::rehash(size_t entries, bool keep) {
   uint8_t* const old_table = table_;
   const size_t old_entries = entries_;
   allocate(entries);
-  if (entries > old_entries) {
-    for (size_t i = 0; i < old_entries; ++i) {
-      const Entry& old = reinterpret_cast<const Entry*>(old_table)[i];
-      if (is_empty(old.key) || is_poison(old.key)) continue;
-      uint32_t slot = slot_of(old.key);
-      while (!is_empty(entry(slot)->key)) slot = (slot + kEntryBytes) & slot_mask_;
-      *entry(slot) = old;
-      ++used_;
-    }
+  for (size_t i = 0; keep && i < old_entries; ++i) {
+    const Entry& moved = reinterpret_cast<const Entry*>(old_table)[i];
+    if (!is_empty(moved.key)) place(moved);
   }
   free_zeroed(old_table, old_entries * kEntryBytes);
 }
 
 template <typename Id>
-const CacheEntry<Id>* PieceCache<Id>::find(const uint8_t* key, uint32_t slot) {
-  Entry* const home = entry(slot);
-  for (uint32_t at = slot;; at = (at + kEntryBytes) & slot_mask_) {
-    Entry* const found = entry(at);
-    if (std::memcmp(found->key, key, kKeyBytes) == 0) {
-      if (found == home || is_poison(home->key)) return found;
-      std::swap(*found, *home);
-      return home;
-    }
-    if (is_empty(found->key)) return nullptr;
+void PieceCache<Id>::place(const Entry& moved) {
+  const uint32_t slot = slot_of(moved.key, size_of(moved.key));
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    Entry* const free = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
+    if (!is_empty(free->key)) continue;
+    *free = moved;
+    ++used_;
+    return;
   }
 }
 
 template <typename Id>
-void PieceCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* ids, size_t count) {
-  while (!is_empty(entry(slot)->key)) slot = (slot + kEntryBytes) & slot_mask_;
-  Entry* const added = entry(slot);
-  std::memcpy(added->key, key, kKeyBytes);
-  for (size_t i = 0; i < count; ++i) added->ids[i] = static_cast<Id>(ids[i]);
-  added->count = static_cast<Id>(count);
-  ++used_;
+typename PieceCache<Id>::Ids PieceCache<Id>::ids_of(const Entry& found) const {
+  if (found.count != kElsewhere) return {found.ids, found.count};
+  Elsewhere place;
+  std::memcpy(&place, found.ids, sizeof place);
+  return {&ids_[place.offset], place.count};
+}
+
+template <typename Id>
+typename PieceCache<Id>::Ids PieceCache<Id>::find(const uint8_t* key, uint32_t slot) {
+  Entry* const home = entry(slot);
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    Entry* const found = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
+    if (are_equal(found->key, key)) {
+      if (found == home) return ids_of(*found);
+      std::swap(*found, *home);
+      return ids_of(*home);
+    }
+    if (is_empty(found->key)) break;
+  }
+  return {nullptr, 0};
+}
+
+template <typename Id>
+void PieceCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* ids,
+                            size_t count) {
+  for (size_t step = 0; step < kMostSteps; ++step) {
+    Entry* const added = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
+    if (!is_empty(added->key)) continue;
+    if (count <= kInlineIds<Id>) {
+      for (size_t i = 0; i < count; ++i) added->ids[i] = static_cast<Id>(ids[i]);
+      added->count = static_cast<Id>(count);
+    } else {
+      const Elsewhere place = {keep_ids(ids, count), static_cast<uint32_t>(count)};
+      std::memcpy(added->ids, &place, sizeof place);
+      added->count = kElsewhere;
+    }
+    std::memcpy(added->key, key, kKeyBytes);
+    ++used_;
+    return;
+  }
+}
+
+template <typename Id>
+uint32_t PieceCache<Id>::keep_ids(const uint32_t* ids, size_t count) {
+  const size_t offset = ids_.size();
+  for (size_t i = 0; i < count; ++i) ids_.push_back(static_cast<Id>(ids[i]));
+  return static_cast<uint32_t>(offset);
 }
 
 template <typename Id>
@@ -149,21 +189,22 @@ typename PieceCache<Id>::Ids PieceCache<Id>::find_long(const uint8_t* piece, siz
 template <typename Id>
 void PieceCache<Id>::insert_long(const uint8_t* piece, size_t size, uint64_t hash,
                                  const uint32_t* ids, size_t count) {
-  if (long_bytes() + size + count * sizeof(Id) > most_long_bytes_) {
-    std::vector<LongEntry>(kFewestLongEntries, LongEntry{}).swap(long_entries_);
-    long_used_ = 0;
-    texts_.clear();
-    ids_.clear();
-  }
   if ((long_used_ + 1) * 2 > long_entries_.size()) grow_long();
   const size_t mask = long_entries_.size() - 1;
   size_t slot = (hash >> 1) & mask;
   while (long_entries_[slot].hash) slot = (slot + 1) & mask;
   long_entries_[slot] = {hash, static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(size),
-                         static_cast<uint32_t>(ids_.size()), static_cast<uint32_t>(count)};
+                         keep_ids(ids, count), static_cast<uint32_t>(count)};
   texts_.insert(texts_.end(), piece, piece + size);
-  for (size_t i = 0; i < count; ++i) ids_.push_back(static_cast<Id>(ids[i]));
   ++long_used_;
+}
+
+template <typename Id>
+void PieceCache<Id>::forget_long() {
+  std::vector<LongEntry>(kFewestLongEntries, LongEntry{}).swap(long_entries_);
+  long_used_ = 0;
+  texts_.clear();
+  ids_.clear();
 }
 
 template <typename Id>

@@ -1,9 +1,10 @@
 // What one thread remembers of the pre-tokens that it has encoded, in bounded memory.
 //
-// Two tables. Short pre-tokens with few ids sit in 64-byte entries, key and ids side by side, so
-// that a hit costs one cache line; the passes of encode_passes.h read them directly. Everything
-// else sits in a table of hashes over two arrays of bytes and ids. A table that is full is emptied
-// and filled again: that costs less than keeping track of what is in use.
+// Two tables. Short pre-tokens sit in 64-byte entries, key and ids side by side, so that a hit
+// costs one cache line; the passes of encode_passes.h read them directly. Long ones sit in a table
+// of hashes over an array of bytes; their ids, and those of short ones that have many, are in one
+// array. A table that is full is emptied and filled again: that costs less than keeping track of
+// what is in use.
 #pragma once
 
 #include <cstddef>
@@ -27,27 +28,32 @@ class PieceCache {
   // Pre-tokens above this many bytes are not remembered.
   static constexpr size_t kLongestPiece = 256;
 
-  // bytes: bound of what both tables may hold; at least the smallest table is used.
+  // bytes: bound of the table of entries; everything else is bounded by a quarter of it. Less than
+  // the smallest table does not work, so that is used even if it is larger.
   PieceCache(const EncodePasses& passes, size_t bytes);
   ~PieceCache();
   PieceCache(const PieceCache&) = delete;
   PieceCache& operator=(const PieceCache&) = delete;
 
-  // Makes room for `pieces` insertions into the table of entries. Until the next call the table
-  // stays where it is. expected_bytes: of text still to come, which sizes a fresh table.
+  // Makes room for `pieces` insertions. Until the next call the table of entries stays where it
+  // is. expected_bytes: of text still to come, which sizes a fresh table.
   void prepare(size_t pieces, size_t expected_bytes) {
-    if (used_ + pieces > limit_) make_room(pieces, expected_bytes);
+    if (used_ + pieces > limit_ || other_bytes() > most_other_bytes_) {
+      make_room(pieces, expected_bytes);
+    }
   }
   uint8_t* table() const { return table_; }
   uint32_t slot_mask() const { return slot_mask_; }
-  uint32_t slot_of(const uint8_t* key) const { return passes_.hash_key(key) & slot_mask_; }
+  uint32_t slot_of(const uint8_t* key, size_t size) const {
+    return passes_.hash_key(key, size) & slot_mask_;
+  }
 
-  // Entry of a key without zero bytes but its padding; null if there is none. An entry found
-  // elsewhere than in its slot changes places with the one that is there: what is asked for again
-  // and again then needs no search.
-  const Entry* find(const uint8_t* key, uint32_t slot);
+  // Ids of a key of `size` bytes, none of them zero, padded with zeros. An entry found elsewhere
+  // than in its slot changes places with the one that is there: what is asked for again and again
+  // then needs no search.
+  Ids find(const uint8_t* key, uint32_t slot);
 
-  // Remembers at most kInlineIds ids; `find` has not found the key.
+  // Remembers a key that `find` has not found.
   void insert(const uint8_t* key, uint32_t slot, const uint32_t* ids, size_t count);
 
   // The same for any pre-token of at most kLongestPiece bytes.
@@ -65,18 +71,29 @@ class PieceCache {
     uint32_t count;
   };
 
+  // In place of the ids of an entry: where they are in ids_.
+  struct Elsewhere {
+    uint32_t offset;
+    uint32_t count;
+  };
+  static constexpr Id kElsewhere = 0;  // as number of ids
+
+  Ids ids_of(const Entry& found) const;
+  uint32_t keep_ids(const uint32_t* ids, size_t count);
   Entry* entry(uint32_t slot) const { return reinterpret_cast<Entry*>(table_ + slot); }
   void make_room(size_t pieces, size_t expected_bytes);
   void allocate(size_t entries);
-  void rehash(size_t entries);
-  size_t long_bytes() const {
-    return long_entries_.size() * sizeof(LongEntry) + texts_.size() + ids_.size() * sizeof(Id);
+  void place(const Entry& moved);
+  void rehash(size_t entries, bool keep);
+  size_t other_bytes() const {
+    return long_used_ * 2 * sizeof(LongEntry) + texts_.size() + ids_.size() * sizeof(Id);
   }
+  void forget_long();
   void grow_long();
 
   const EncodePasses& passes_;
   size_t most_entries_;
-  size_t most_long_bytes_;
+  size_t most_other_bytes_;
   uint8_t* table_ = nullptr;
   size_t entries_ = 0;
   uint32_t slot_mask_ = 0;

@@ -11,6 +11,7 @@ PieceMerger::PieceMerger(std::shared_ptr<const EncodingModel> model) : model_(st
   if (model_->whole_piece) find_unreachable(*ranked);
   if (ranked->is_monotone()) {
     table_ = std::make_unique<MergeTable>(*model_, *ranked);
+    backtracking_ = std::make_unique<BacktrackingMerger>(*table_);
   } else {
     ranked_ = std::move(ranked);
   }
@@ -47,11 +48,12 @@ void PieceMerger::encode(const uint8_t* piece, size_t size, std::vector<uint32_t
     ranked_->encode(piece, size, ids, scratch.heap);
     return;
   }
-  ids.assign(piece, piece + size);
-  heap_merge(
-      ids, scratch.heap,
-      [this](uint32_t left, uint32_t right) { return table_->merged(left, right); },
-      [](uint32_t rank) { return rank; });
+  if (size <= kShortPiece) {
+    ids.resize(size);
+    ids.resize(short_merge(*table_, piece, size, ids.data()));
+  } else {
+    backtracking_->encode(piece, size, ids, scratch.dead);
+  }
   for (uint32_t& id : ids) id = table_->outer_id(id);
 }
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backtracking.h"
 #include "encoding_model.h"
 #include "merge_table.h"
 #include "ranked_merges.h"
@@ -17,7 +18,7 @@ namespace beam_bpe {
 // Working memory of one thread.
 struct MergeScratch {
   HeapMergeScratch heap;
-  std::vector<uint64_t> dead;
+  std::vector<uint64_t> dead;  // of the backtracking
 };
 
 // Immutable after construction; used from many threads.
@@ -42,6 +43,7 @@ class PieceMerger {
   std::shared_ptr<const EncodingModel> model_;
   std::unique_ptr<RankedMerges> ranked_;  // of models without normal form
   std::unique_ptr<MergeTable> table_;     // of all others
+  std::unique_ptr<BacktrackingMerger> backtracking_;
   std::unordered_map<std::string, uint32_t> unreachable_;
   size_t longest_unreachable_ = 0;
 };

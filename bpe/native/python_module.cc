@@ -10,6 +10,7 @@
 #include "batch_encoder.h"
 #include "cpu_dispatch.h"
 #include "errors.h"
+#include "pair_counts.h"
 #include "token_decoder.h"
 #include "training.h"
 #include "word_counter.h"
@@ -93,8 +94,9 @@ TrainingProgress progress_of(const py::object& callback) {
 
 TrainingRules rules_of(int64_t max_merges, const std::string& tie_order, int64_t min_frequency,
                        std::optional<int64_t> max_token_bytes,
-                       const std::vector<py::bytes>& forbidden) {
+                       const std::vector<py::bytes>& forbidden, size_t spare_seams) {
   TrainingRules rules;
+  rules.spare_seams = spare_seams;
   rules.max_merges = max_merges;
   rules.tie_order = parse_tie_order(tie_order);
   rules.min_frequency = min_frequency;
@@ -129,9 +131,9 @@ py::tuple train_words_from_python(const py::object& words, const py::object& cou
                                   const std::string& tie_order, int64_t min_frequency,
                                   std::optional<int64_t> max_token_bytes,
                                   const std::vector<py::bytes>& forbidden,
-                                  const py::object& progress) {
+                                  const py::object& progress, size_t spare_seams) {
   const TrainingRules rules =
-      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden, spare_seams);
   const ImportedColumn word_column(words);
   const ImportedColumn count_column(counts);
   std::optional<ImportedColumn> first_column;
@@ -155,9 +157,9 @@ py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
                                 const std::string& tie_order, int64_t min_frequency,
                                 std::optional<int64_t> max_token_bytes,
                                 const std::vector<py::bytes>& forbidden,
-                                const py::object& progress) {
+                                const py::object& progress, size_t spare_seams) {
   const TrainingRules rules =
-      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden);
+      rules_of(max_merges, tie_order, min_frequency, max_token_bytes, forbidden, spare_seams);
   const ImportedColumn column(documents);
   const auto report = progress_of(progress);
   const LearnedMerges learned = [&] {
@@ -191,7 +193,26 @@ py::tuple drain_counter(WordCounter& counter) {
                         ExportedColumn(std::move(firsts)));
 }
 
+py::tuple count_pairs_from_python(const py::object& ids, const py::object& offsets) {
+  const ImportedColumn id_column(ids);
+  const ImportedColumn offset_column(offsets);
+  const IdColumn view = id_column.ids("ids");
+  const Int64Column offset_view = offset_column.int64("offsets");
+  PairCounts pairs = [&] {
+    const py::gil_scoped_release release;
+    return view.visit(
+        [&](const auto* values) { return count_pairs(values, view.length, offset_view); });
+  }();
+  const auto length = static_cast<int64_t>(pairs.counts.size());
+  OwnedColumn left{"I", length, {own_buffer(std::move(pairs.left))}, {}};
+  OwnedColumn right{"I", length, {own_buffer(std::move(pairs.right))}, {}};
+  OwnedColumn counts{"l", length, {own_buffer(std::move(pairs.counts))}, {}};
+  return py::make_tuple(ExportedColumn(std::move(left)), ExportedColumn(std::move(right)),
+                        ExportedColumn(std::move(counts)));
+}
+
 void define_counting(py::module_& module) {
+  module.def("count_pairs", &count_pairs_from_python, py::arg("ids"), py::arg("offsets"));
   py::class_<WordCounter>(module, "WordCounter")
       .def(py::init([](const std::optional<std::string>& scheme, int threads) {
              return WordCounter(scheme_of(scheme), threads);
@@ -322,6 +343,40 @@ void define_codec(py::module_& module) {
            py::kw_only(), py::arg("threads"));
 }
 
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (has_isa(isa)) names.emplace_back(isa_name(isa));
+  }
+  return names;
+}
+
+// Ends of the pre-tokens of a document, by the scan of one instruction set, `batch` at a time.
+py::array_t<uint64_t> scan_ends(const py::bytes& data, const std::string& scheme,
+                                const std::string& isa_wanted, size_t batch) {
+  const ScanFunctions* scans = nullptr;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
+    if (isa_wanted == isa_name(isa) && has_isa(isa)) scans = &scans_of(isa);
+  }
+  if (scans == nullptr) throw SettingsError("this machine has no '" + isa_wanted + "'");
+  if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
+  const std::string_view text(data);
+  // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
+  const std::vector<uint8_t> bytes(text.begin(), text.end());
+  std::vector<uint32_t> ends(batch + kScanSlack);
+  std::vector<uint64_t> found;
+  for (size_t position = 0; position < bytes.size();) {
+    const ScanResult result = (*scans)[*scheme_of(scheme)](bytes.data(), bytes.size(), position,
+                                                          ends.data(), batch);
+    if (result.count == 0 || result.count > batch || result.position <= position) {
+      throw std::logic_error("a scan did not keep to its contract");
+    }
+    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i]);
+    position = result.position;
+  }
+  return py::array_t<uint64_t>(static_cast<py::ssize_t>(found.size()), found.data());
+}
+
 // Throws the class of bpe/errors.py that bears the C++ class's name.
 void register_errors() {
   py::register_exception_translator([](std::exception_ptr pointer) {
@@ -354,13 +409,18 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_codec(module);
   module.def("isa", [] { return isa_name(best_isa()); });
+  module.def("available_isas", &available_isas);
+  module.def("scan_ends", &scan_ends, py::arg("data"), py::arg("scheme"), py::arg("isa"),
+             py::kw_only(), py::arg("batch"));
+  const size_t spare_seams = TrainingRules().spare_seams;
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
              py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),
-             py::arg("forbidden"), py::arg("progress"));
+             py::arg("forbidden"), py::arg("progress"), py::arg("spare_seams") = spare_seams);
   module.def("train_raw", &train_raw_from_python, py::arg("documents"), py::kw_only(),
              py::arg("max_merges"), py::arg("tie_order"), py::arg("min_frequency"),
-             py::arg("max_token_bytes"), py::arg("forbidden"), py::arg("progress"));
+             py::arg("max_token_bytes"), py::arg("forbidden"), py::arg("progress"),
+             py::arg("spare_seams") = spare_seams);
 }
 
 }  // namespace beam_bpe

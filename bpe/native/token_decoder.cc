@@ -12,67 +12,93 @@ namespace beam_bpe {
 
 TokenDecoder::TokenDecoder(const std::vector<uint32_t>& ids,
                            const std::vector<std::string>& tokens) {
-  const size_t size = ids.empty() ? 0 : *std::max_element(ids.begin(), ids.end()) + size_t{1};
-  entries_.resize(size, Entry{{}, kNone});
+  limit_ = ids.empty() ? 0 : *std::max_element(ids.begin(), ids.end()) + size_t{1};
+  const size_t size = std::max(limit_, size_t{1} << 16) + 1;
+  entries_.resize(size, Entry{{}, kOther});
+  lengths_.resize(size, kOther);
   for (size_t i = 0; i < ids.size(); ++i) {
-    Entry& entry = entries_[ids[i]];
-    if (tokens[i].size() <= kInline) {
-      std::memcpy(entry.bytes, tokens[i].data(), tokens[i].size());
-      entry.length = static_cast<uint8_t>(tokens[i].size());
+    const std::string& token = tokens[i];
+    if (token.size() <= kInline) {
+      Entry& entry = entries_[ids[i]];
+      std::memcpy(entry.bytes, token.data(), token.size());
+      entry.length = static_cast<uint8_t>(token.size());
     } else {
-      const auto index = static_cast<uint32_t>(long_tokens_.size());
-      std::memcpy(entry.bytes, &index, sizeof index);
-      entry.length = kLong;
-      long_tokens_.push_back(tokens[i]);
+      long_tokens_.emplace(ids[i], token);
     }
+    if (token.size() < kOther) lengths_[ids[i]] = static_cast<uint8_t>(token.size());
   }
 }
 
-inline const std::string& TokenDecoder::long_token(const Entry& entry) const {
-  uint32_t index;
-  std::memcpy(&index, entry.bytes, sizeof index);
-  return long_tokens_[index];
+// Where an id stands in the tables; ids beyond all tokens share an empty entry.
+template <class Id>
+inline size_t TokenDecoder::index_of(Id id) const {
+  if constexpr (sizeof(Id) == 2) return id;
+  return std::min<size_t>(id, limit_);
+}
+
+// The token of an id; a null view if there is none.
+std::string_view TokenDecoder::token_of(size_t index) const {
+  const Entry& entry = entries_[index];
+  if (entry.length != kOther) return {entry.bytes, entry.length};
+  const auto found = long_tokens_.find(static_cast<uint32_t>(index));
+  return found == long_tokens_.end() ? std::string_view() : std::string_view(found->second);
+}
+
+template <class Id>
+size_t TokenDecoder::careful_size(const Id* ids, size_t begin, size_t end) const {
+  size_t size = 0;
+  for (size_t i = begin; i < end; ++i) {
+    const std::string_view token = token_of(index_of(ids[i]));
+    if (token.data() == nullptr) {
+      throw InputError("ids[" + std::to_string(i) + "] is " + std::to_string(ids[i]) +
+                       ", which is no token of this vocabulary");
+    }
+    size += token.size();
+  }
+  return size;
 }
 
 template <class Id>
 size_t TokenDecoder::decoded_size(const Id* ids, size_t count) const {
+  const uint8_t* const lengths = lengths_.data();
   size_t size = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const uint8_t length = ids[i] < entries_.size() ? entries_[ids[i]].length : kNone;
-    if (length <= kInline) {
-      size += length;
-    } else if (length == kLong) {
-      size += long_token(entries_[ids[i]]).size();
-    } else {
-      throw InputError("ids[" + std::to_string(i) + "] is " + std::to_string(ids[i]) +
-                       ", which is no token of this vocabulary");
+  for (size_t begin = 0; begin < count; begin += kBlock) {
+    const size_t end = std::min(begin + kBlock, count);
+    size_t block_size = 0;
+    uint8_t longest = 0;
+    for (size_t i = begin; i < end; ++i) {
+      const uint8_t length = lengths[index_of(ids[i])];
+      block_size += length;
+      longest = std::max(longest, length);
     }
+    size += longest == kOther ? careful_size(ids, begin, end) : block_size;
   }
   return size;
 }
 
 template <class Id>
 void TokenDecoder::decode(const Id* ids, size_t count, char* out, size_t size) const {
-  char* const end = out + size;
+  const Entry* const entries = entries_.data();
   size_t i = 0;
   // Whole entries, while there is room for what is written past the token.
-  for (; i < count && static_cast<size_t>(end - out) >= sizeof(Entry); ++i) {
-    const Entry& entry = entries_[ids[i]];
-    std::memcpy(out, &entry, sizeof(Entry));
-    if (entry.length <= kInline) {
+  if (size >= sizeof(Entry)) {
+    char* const last_entry = out + size - sizeof(Entry);
+    for (; i < count && out <= last_entry; ++i) {
+      const Entry entry = entries[index_of(ids[i])];
+      if (entry.length == kOther) {
+        const std::string_view token = token_of(index_of(ids[i]));
+        std::memcpy(out, token.data(), token.size());
+        out += token.size();
+        continue;
+      }
+      std::memcpy(out, &entry, sizeof(Entry));
       out += entry.length;
-    } else {
-      const std::string& token = long_token(entry);
-      std::memcpy(out, token.data(), token.size());
-      out += token.size();
     }
   }
   for (; i < count; ++i) {
-    const Entry& entry = entries_[ids[i]];
-    const bool is_long = entry.length == kLong;
-    const size_t length = is_long ? long_token(entry).size() : entry.length;
-    std::memcpy(out, is_long ? long_token(entry).data() : entry.bytes, length);
-    out += length;
+    const std::string_view token = token_of(index_of(ids[i]));
+    std::memcpy(out, token.data(), token.size());
+    out += token.size();
   }
 }
 

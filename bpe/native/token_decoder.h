@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "arrow_columns.h"
@@ -37,15 +39,21 @@ class TokenDecoder {
   // A token of up to 15 bytes, copied as a whole whatever its length.
   struct Entry {
     char bytes[kInline];
-    uint8_t length;  // kLong: see long_tokens_, by the index in `bytes`; kNone: no such id
+    uint8_t length;  // kOther: a longer token, or none
   };
-  static constexpr uint8_t kLong = 254;
-  static constexpr uint8_t kNone = 255;
+  static constexpr uint8_t kOther = 255;
+  static constexpr size_t kBlock = 4096;  // ids that are looked at together
 
-  const std::string& long_token(const Entry& entry) const;
+  template <class Id>
+  size_t index_of(Id id) const;
+  std::string_view token_of(size_t index) const;
+  template <class Id>
+  size_t careful_size(const Id* ids, size_t begin, size_t end) const;
 
-  std::vector<Entry> entries_;            // by id
-  std::vector<std::string> long_tokens_;  // tokens of more than 15 bytes
+  size_t limit_ = 0;              // ids are below it; the entries from it on are empty
+  std::vector<Entry> entries_;    // by id, at least 2^16 + 1
+  std::vector<uint8_t> lengths_;  // the same by id alone: a table that stays in the cache
+  std::unordered_map<uint32_t, std::string> long_tokens_;  // of more than 15 bytes, by id
 };
 
 }  // namespace beam_bpe

@@ -17,7 +17,7 @@ std::array<Symbol, 256> symbols_of_bytes(TieOrder order) {
 }
 
 bool fits_16_bits(const TrainingRules& rules) {
-  return rules.max_merges + 256 + kFirstToken <= int64_t{1} << 16;
+  return rules.max_merges <= (int64_t{1} << 16) - 256 - kFirstToken;
 }
 
 void check_words(const BinaryColumn& words, const Int64Column& counts,

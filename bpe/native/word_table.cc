@@ -233,6 +233,15 @@ void WordTable::count_batch(const char* text, size_t readable, const uint32_t* e
   }
 }
 
+void WordTable::append_short(const Key& key, std::vector<char>* bytes) {
+  char spelled[sizeof(Key)];
+  for (size_t i = 0; i < 8; ++i) {
+    spelled[i] = static_cast<char>(key.low >> i * 8);
+    spelled[i + 8] = static_cast<char>(key.high >> i * 8);
+  }
+  bytes->insert(bytes->end(), spelled, spelled + (key.high >> 56));
+}
+
 WordCounts WordTable::sorted() const {
   struct Sorted {
     uint64_t high;   // the first 15 bytes as one big-endian number, then a length byte …
@@ -262,29 +271,22 @@ WordCounts WordTable::sorted() const {
   words.offsets.reserve(order.size() + 1);
   words.counts.reserve(order.size());
   words.firsts.reserve(order.size());
+  words.bytes.reserve(arena_.size() + short_words_ * sizeof(Key));
   words.offsets.push_back(0);
   for (const Sorted& next : order) {
-    int64_t count;
-    int64_t first;
     if (next.index < entries_.size()) {
       const Entry& entry = entries_[next.index];
-      const uint64_t bytes[2] = {entry.key.low, entry.key.high};
-      const size_t length = entry.key.high >> 56;
-      for (size_t i = 0; i < length; ++i) {
-        words.bytes.push_back(static_cast<char>(bytes[i / 8] >> (i % 8 * 8)));
-      }
-      count = entry.count;
-      first = entry.first;
+      append_short(entry.key, &words.bytes);
+      words.counts.push_back(entry.count);
+      words.firsts.push_back(entry.first);
     } else {
-      const LongWord word = long_word(next.index);
+      const LongWord& word = long_words_[next.index - entries_.size()];
       const std::string_view bytes = bytes_of(word);
       words.bytes.insert(words.bytes.end(), bytes.begin(), bytes.end());
-      count = word.count;
-      first = word.first;
+      words.counts.push_back(word.count);
+      words.firsts.push_back(word.first);
     }
     words.offsets.push_back(static_cast<int64_t>(words.bytes.size()));
-    words.counts.push_back(count);
-    words.firsts.push_back(first);
   }
   return words;
 }

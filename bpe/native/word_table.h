@@ -81,6 +81,7 @@ class WordTable {
 
   static Key key_of(const char* bytes, size_t length);
   static Key key_of_padded(const char* bytes, size_t length);
+  static void append_short(const Key& key, std::vector<char>* bytes);
   static uint64_t hash_of(const Key& key);
   static uint64_t hash_of(std::string_view word);
 

@@ -33,6 +33,7 @@ from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
+from pipelines.special_text import refuse_special_text
 from pipelines.worker_errors import reported_errors
 
 __all__ = ["CountSettings", "CountWords", "SumCounts", "WriteCountTable"]
@@ -84,6 +85,13 @@ class CountWords(beam.PTransform):
     Input: units as JSON (bytes), see `pipelines.plan.Unit`. Output: `(bucket, table)` with one
     element per non-empty hash bucket; the table is an Arrow IPC stream of `schemas.word_counts`,
     sorted by word, counts int64.
+
+    The lines around it (the docstring of `pipelines` goes on to shards):
+
+        plan = make_plan(list_inputs(["corpus"], read), read)
+        units = [unit.to_json().encode() for unit in plan.units]
+        with beam.Pipeline() as pipeline:
+            tables = pipeline | beam.Create(units) | CountWords(CountSettings("gpt2"), read)
 
     Args:
         settings: how to split and count.
@@ -220,6 +228,8 @@ def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> 
             special_tokens=settings.acting_tokens,
         )
     except BpeError as error:
+        if settings.special_text == "reject":
+            refuse_special_text(settings.specials(), batch, unit)
         sources = ", ".join(sorted({part.file.path for part in unit.ranges}))
         raise type(error)(f"{sources}: {error}") from error
     if not settings.first_positions:

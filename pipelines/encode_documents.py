@@ -25,6 +25,7 @@ from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
 from pipelines.settings import digest_of, reading_settings
+from pipelines.special_text import refuse_special_text
 from pipelines.token_rows import RowMaker
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
 from pipelines.worker_errors import reported_errors
@@ -86,6 +87,16 @@ class EncodeDocuments(beam.PTransform):
     their columns and `pipelines.write_shards` for their names. Running a unit twice leaves the same
     files.
 
+    The lines around it, with `units` as `CountWords` shows them; without the first and the last
+    the folder is no finished output, and `beam-bpe verify` and `head` refuse it (the docstring of
+    `pipelines` also goes on with what an interrupted run left):
+
+        begin_run("enc", encoding, plan, overwrite=False)
+        save_copy(tokenizer, "tok/350", "enc/tokenizer")
+        with beam.Pipeline() as pipeline:
+            pipeline | beam.Create(units) | EncodeDocuments("enc", encoding)
+        write_manifest("enc", encoding, plan, code_version=code_version(), backend=get_backend().name)
+
     Args:
         output: folder of the shards; `OUTPUT/tokenizer` must hold the tokenizer
             (`pipelines.tokenizer_files.save_copy`).
@@ -133,7 +144,7 @@ class _EncodeUnit(beam.DoFn):
         progress = ProgressReporter(self._progress_folder)
         with ShardWriter(self._output, unit, schema, settings) as writer:
             for pieces in read_unit(unit, settings.read, finder, rejects):
-                ids = _encode_batch(tokenizer, pieces, settings.special_text)
+                ids = _encode_batch(tokenizer, pieces, settings.special_text, unit)
                 special_hits.update(tokenizer.specials.count(pieces["text"]))
                 writer.write(rows.make(pieces, ids))
                 progress.add(pieces["text"].nbytes)
@@ -147,9 +158,11 @@ def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:
     return CutFinder(scheme, specials, special_text=special_text)
 
 
-def _encode_batch(tokenizer: Tokenizer, pieces: Any, special_text: str) -> Any:
+def _encode_batch(tokenizer: Tokenizer, pieces: Any, special_text: str, unit: Unit) -> Any:
     try:
         return tokenizer.encode_batch(pieces["text"], special_text=special_text)
     except BpeError as error:
+        if special_text == "reject":
+            refuse_special_text(tokenizer.specials, pieces, unit)
         first, last = pieces["document_id"][0], pieces["document_id"][-1]
         raise type(error)(f"{pieces['source'][0]}, documents {first} to {last}: {error}") from error

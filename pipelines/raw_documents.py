@@ -19,10 +19,11 @@ from bpe.tokenizer import Tokenizer
 from bpe.training import train_raw
 from pipelines.inputs import ReadOptions
 from pipelines.output_folder import delete_rejects
-from pipelines.plan import Plan
+from pipelines.plan import Plan, Unit
 from pipelines.progress import format_bytes
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects, check_limit
+from pipelines.special_text import refuse_special_text
 from pipelines.train_bpe import TrainSettings, raw_memory, truncate_to_sizes
 
 __all__ = ["read_raw_documents", "train_raw_sizes"]
@@ -63,7 +64,7 @@ def read_raw_documents(
             documents += batch.num_rows
             size += pc.sum(pc.binary_length(batch["text"])).as_py()
             hits.update(specials.count(batch["text"]))
-            texts.append(_apply_special_text(batch, settings))
+            texts.append(_apply_special_text(batch, settings, unit))
         rejects.write(output)
         rejected.update(rejects.counts)
         accepted.update(rejects.accepted)
@@ -78,10 +79,15 @@ def read_raw_documents(
     return pa.chunked_array(texts, pa.large_binary()), totals
 
 
-def _apply_special_text(batch: pa.RecordBatch, settings: TrainSettings) -> pa.LargeBinaryArray:
+def _apply_special_text(
+    batch: pa.RecordBatch, settings: TrainSettings, unit: Unit
+) -> pa.LargeBinaryArray:
     try:
         texts, _ = apply_special_text(batch["text"], settings.special_text, settings.special_tokens)
     except BpeError as error:
+        if settings.special_text == "reject":
+            specials = SpecialTokens({token: i for i, token in enumerate(settings.special_tokens)})
+            refuse_special_text(specials, batch, unit)
         first, last = batch["document_id"][0], batch["document_id"][-1]
         raise type(error)(f"{batch['source'][0]}, documents {first} to {last}: {error}") from error
     return texts

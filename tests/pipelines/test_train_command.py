@@ -438,7 +438,7 @@ def test_raw_training_takes_special_tokens_as_asked(tmp_path: Path, run: Run) ->
     assert found.training["totals"]["special_text"] == {"<|x|>": 2}
     refused = run(*command, "--output", tmp_path / "no", "--special-text", "reject")
     assert refused.code == 1
-    assert "a.txt, documents 0:0 to 0:0: document 0 holds the special token" in refused.err
+    assert "a.txt: document 0:0 holds the special token '<|x|>' at byte 4; " in refused.err
 
 
 def test_rows_that_raw_training_skips_are_listed_and_counted(tmp_path: Path, run: Run) -> None:

@@ -52,7 +52,8 @@ class TrainSettings:
         special_text: what special tokens in the text meant when it was counted.
 
     Raises:
-        SettingsError: a vocabulary size without room for the bytes and the special tokens.
+        SettingsError: a vocabulary size without room for the bytes and the special tokens; a
+            special token that is empty or given twice; a limit below 1.
     """
 
     vocab_sizes: tuple[int, ...]
@@ -64,6 +65,12 @@ class TrainSettings:
     special_text: str = "text"
 
     def __post_init__(self) -> None:
+        for token in self.special_tokens:
+            if not token or self.special_tokens.count(token) > 1:
+                fault = "given twice" if token else "empty"
+                raise SettingsError(
+                    f"--special-token {token!r}: is {fault}; give each once, with its own text"
+                )
         least = _BYTES + len(self.special_tokens)
         if not self.vocab_sizes or self.vocab_sizes[0] < least:
             raise SettingsError(
@@ -72,6 +79,8 @@ class TrainSettings:
             )
         if self.min_frequency < 1:
             raise SettingsError(f"--min-frequency {self.min_frequency}: at least 1 is needed")
+        if self.max_token_bytes is not None and self.max_token_bytes < 1:
+            raise SettingsError(f"--max-token-bytes {self.max_token_bytes}: at least 1 is needed")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the training record and for comparison."""
@@ -174,6 +183,14 @@ class TrainBpe(beam.PTransform):
     Input: `(bucket, table)` as `CountWords` gives it. Output: `(vocab_size, directory)` per model
     directory written. All counts meet on one worker, so its memory has to hold them; the command
     line trains on the driver instead and keeps the counts as an artifact.
+
+    The lines around it, with `units` as `CountWords` shows them:
+
+        training = TrainSettings((300, 350), pretokenizer="gpt2")
+        with beam.Pipeline() as pipeline:
+            tables = pipeline | beam.Create(units) | CountWords(training.counting, read)
+            tables | TrainBpe("tok", training)
+        tokenizer = Tokenizer.load("tok/350")
 
     Args:
         output: where to write; see `model_directories`.

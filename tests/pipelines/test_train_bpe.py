@@ -53,6 +53,12 @@ def test_impossible_settings_are_refused_when_made() -> None:
         TrainSettings((256, 300), special_tokens=("<|x|>",))
     with pytest.raises(SettingsError, match="--min-frequency 0"):
         TrainSettings((300,), min_frequency=0)
+    with pytest.raises(SettingsError, match="--max-token-bytes 0"):
+        TrainSettings((300,), max_token_bytes=0)
+    with pytest.raises(SettingsError, match=r"--special-token '<x>': is given twice"):
+        TrainSettings((300,), special_tokens=("<x>", "<y>", "<x>"))
+    with pytest.raises(SettingsError, match="--special-token '': is empty"):
+        TrainSettings((300,), special_tokens=("",))
 
 
 def test_memory_is_estimated_from_the_text() -> None:

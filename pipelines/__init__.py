@@ -1,7 +1,78 @@
 """Distributed training and encoding on Apache Beam.
 
-    CountWords, WriteCountTable, TrainBpe     training (`pipelines.count_words`, `.train_bpe`)
-    EncodeDocuments                           encoding (`pipelines.encode_documents`)
+    ReadOptions, list_inputs, make_plan            the input files, cut into units of work
+    CountSettings, CountWords, WriteCountTable     counting the pre-tokens of units
+    TrainSettings, TrainBpe                        training from the counts
+    EncodeSettings, EncodeDocuments                encoding units into shards
+    begin_run, save_copy, find_finished_units,     what makes a folder of shards an output that
+    remove_stale_files, write_manifest             `beam-bpe verify` and `head` accept
+    code_version                                   of beam-bpe, for the manifest
+
+A pipeline of your own, from JSON Lines to shards:
+
+    import apache_beam as beam
+
+    from bpe import Tokenizer, get_backend
+    from pipelines import (
+        CountWords,
+        EncodeDocuments,
+        EncodeSettings,
+        ReadOptions,
+        TrainBpe,
+        TrainSettings,
+        begin_run,
+        code_version,
+        find_finished_units,
+        list_inputs,
+        make_plan,
+        remove_stale_files,
+        save_copy,
+        write_manifest,
+    )
+
+    # Plan: which bytes of which files make a unit of work.
+    read = ReadOptions(text_field="doc.content")
+    inputs = list_inputs(["corpus"], read)
+    plan = make_plan(inputs, read)
+
+    # Train: one model directory per vocabulary size, here tok/300 and tok/350.
+    training = TrainSettings((300, 350), pretokenizer="gpt2")
+    with beam.Pipeline() as pipeline:
+        (
+            pipeline
+            | beam.Create([unit.to_json().encode() for unit in plan.units])
+            | CountWords(training.counting, read)
+            | TrainBpe("tok", training)
+        )
+
+    # Encode: mark the folder, put the tokenizer there, make the units that are missing.
+    tokenizer = Tokenizer.load("tok/350")
+    encoding = EncodeSettings(tokenizer.digest, read)
+    begin_run("enc", encoding, plan, overwrite=False)
+    save_copy(tokenizer, "tok/350", "enc/tokenizer")
+    kept = find_finished_units("enc", encoding, plan)
+    remove_stale_files("enc", kept)
+    missing = [unit for unit in plan.units if unit.index not in kept]
+    with beam.Pipeline() as pipeline:
+        (
+            pipeline
+            | beam.Create([unit.to_json().encode() for unit in missing])
+            | EncodeDocuments("enc", encoding)
+        )
+
+    # Finish: add up the sidecars of all shards; without a manifest an output is unfinished.
+    manifest = write_manifest(
+        "enc",
+        encoding,
+        plan,
+        code_version=code_version(),
+        backend=get_backend().name,
+        listing=inputs.counts,
+    )
+    print(manifest.totals.documents, "documents,", manifest.totals.tokens, "tokens")
+
+Run again after an interruption, it goes on where it stopped. `pipelines.output_lock.locked_output`
+around the encoding keeps a second run out of the folder meanwhile.
 
 The names are imported when they are first used, since Beam takes over a second to load and the
 command line's `--help` and `inspect` do without it.
@@ -10,15 +81,56 @@ command line's `--help` and `inspect` do without it.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["CountWords", "EncodeDocuments", "TrainBpe", "WriteCountTable"]
+if TYPE_CHECKING:
+    from pipelines.commands.job import code_version
+    from pipelines.count_words import CountSettings, CountWords, WriteCountTable
+    from pipelines.encode_documents import EncodeDocuments, EncodeSettings
+    from pipelines.inputs import list_inputs
+    from pipelines.manifest import write_manifest
+    from pipelines.plan import make_plan
+    from pipelines.read_options import ReadOptions
+    from pipelines.resume import begin_run, find_finished_units, remove_stale_files
+    from pipelines.tokenizer_files import save_copy
+    from pipelines.train_bpe import TrainBpe, TrainSettings
+
+__all__ = [
+    "CountSettings",
+    "CountWords",
+    "EncodeDocuments",
+    "EncodeSettings",
+    "ReadOptions",
+    "TrainBpe",
+    "TrainSettings",
+    "WriteCountTable",
+    "begin_run",
+    "code_version",
+    "find_finished_units",
+    "list_inputs",
+    "make_plan",
+    "remove_stale_files",
+    "save_copy",
+    "write_manifest",
+]
 
 _HOMES = {
+    "CountSettings": "pipelines.count_words",
     "CountWords": "pipelines.count_words",
     "EncodeDocuments": "pipelines.encode_documents",
+    "EncodeSettings": "pipelines.encode_documents",
+    "ReadOptions": "pipelines.read_options",
     "TrainBpe": "pipelines.train_bpe",
+    "TrainSettings": "pipelines.train_bpe",
     "WriteCountTable": "pipelines.count_words",
+    "begin_run": "pipelines.resume",
+    "code_version": "pipelines.commands.job",
+    "find_finished_units": "pipelines.resume",
+    "list_inputs": "pipelines.inputs",
+    "make_plan": "pipelines.plan",
+    "remove_stale_files": "pipelines.resume",
+    "save_copy": "pipelines.tokenizer_files",
+    "write_manifest": "pipelines.manifest",
 }
 
 
@@ -26,3 +138,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

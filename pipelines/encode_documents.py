@@ -95,7 +95,8 @@ class EncodeDocuments(beam.PTransform):
         save_copy(tokenizer, "tok/350", "enc/tokenizer")
         with beam.Pipeline() as pipeline:
             pipeline | beam.Create(units) | EncodeDocuments("enc", encoding)
-        write_manifest("enc", encoding, plan, code_version=code_version(), backend=get_backend().name)
+        backend = get_backend().name
+        write_manifest("enc", encoding, plan, code_version=code_version(), backend=backend)
 
     Args:
         output: folder of the shards; `OUTPUT/tokenizer` must hold the tokenizer

@@ -71,8 +71,9 @@ A pipeline of your own, from JSON Lines to shards:
     )
     print(manifest.totals.documents, "documents,", manifest.totals.tokens, "tokens")
 
-Run again after an interruption, it goes on where it stopped. `pipelines.output_lock.locked_output`
-around the encoding keeps a second run out of the folder meanwhile.
+Run again after an interruption, it trains again and encodes only the units that are missing.
+Several runs into one folder at once are kept apart as the command does it: call
+`pipelines.output_files.prepare_output`, then encode within `pipelines.output_lock.locked_output`.
 
 The names are imported when they are first used, since Beam takes over a second to load and the
 command line's `--help` and `inspect` do without it.

@@ -186,8 +186,11 @@ class TokenizerModel:
     def truncate(self, vocab_size: int) -> TokenizerModel:
         """Model with the first merges only, so that 256 + merges + specials = vocab_size.
 
-        Special tokens get the last ids, in the order of their ids before. Raises `SettingsError`
-        for a size out of range, `VocabularyError` if ids are not in merge order.
+        Special tokens get the last ids, in the order of their ids before. The training record
+        becomes that of the smaller size, with last_merge_count None: not known.
+
+        Raises `SettingsError` for a size out of range, `VocabularyError` if ids are not in merge
+        order.
         """
         if not self.has_merge_order:
             raise VocabularyError(
@@ -207,7 +210,16 @@ class TokenizerModel:
             tokens={token_id: self.tokens[token_id] for token_id in range(256 + kept)},
             merges=self.merges[:kept],
             special_tokens=_number_from(256 + kept, by_id),
+            training=self._training_of(vocab_size),
         )
+
+    def _training_of(self, vocab_size: int) -> dict[str, Any]:
+        """The training record of a smaller size: that training stops at its vocabulary size."""
+        if vocab_size == len(self.tokens) + len(self.special_tokens):
+            return self.training
+        # How often the last merge occurred is on record for the largest size alone.
+        new = {"vocab_size": vocab_size, "stop_reason": "vocab_size", "last_merge_count": None}
+        return {name: new.get(name, value) for name, value in self.training.items()}
 
     def to_bytes(self) -> bytes:
         """Write the whole model, provenance included, as bytes that `from_bytes` reads."""

@@ -100,6 +100,24 @@ def test_truncation_keeps_the_first_merges_and_renumbers_special_tokens() -> Non
     assert make().truncate(make().vocab_size).digest == make().digest
 
 
+def test_truncation_rewrites_the_training_record() -> None:
+    record = {
+        "vocab_size": 300,
+        "min_frequency": 2,
+        "stop_reason": "exhausted",
+        "last_merge_count": 5,
+    }
+    whole = Tokenizer(replace(make().model, training=record))
+    assert whole.truncate(261).training == {
+        "vocab_size": 261,
+        "min_frequency": 2,
+        "stop_reason": "vocab_size",
+        "last_merge_count": None,
+    }
+    assert whole.truncate(whole.vocab_size).training == record
+    assert make().truncate(261).training == make().training
+
+
 @pytest.mark.parametrize("size", [258, 268])
 def test_truncation_names_the_range(size: int) -> None:
     with pytest.raises(SettingsError, match=rf"vocab size {size} is out of range: .*259 .*267"):

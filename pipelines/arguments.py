@@ -179,7 +179,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--pretokenizer",
-        default="gpt2",
         metavar="SCHEME",
         help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, none (merges cross "
         "everything), or regex:PATTERN",
@@ -211,7 +210,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=_folder,
         metavar="DIR|FILE",
         help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
-        "columns word and count",
+        "columns word and count (give --pretokenizer: the file does not name it)",
     )
     add(
         "--golden",

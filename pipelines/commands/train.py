@@ -73,6 +73,7 @@ __all__ = ["run"]
 
 _COMMAND = "train"
 COUNTS_FOLDER = "counts"
+_PRETOKENIZER = "gpt2"
 # A bucket is added on one worker; so much input makes tables of a few dozen megabytes.
 _INPUT_PER_BUCKET = 256 << 20
 _FEWEST_BUCKETS, _MOST_BUCKETS = 8, 256
@@ -176,7 +177,7 @@ def _prepare(arguments: Namespace) -> _Job:
     options = job.beam_options(arguments)
     settings = TrainSettings(
         vocab_sizes=tuple(arguments.vocab_size),
-        pretokenizer=arguments.pretokenizer,
+        pretokenizer=arguments.pretokenizer or _PRETOKENIZER,
         tie_order=arguments.tie_order,
         min_frequency=arguments.min_frequency,
         max_token_bytes=arguments.max_token_bytes,
@@ -209,7 +210,10 @@ def _load_given_counts(this: _Job) -> CountArtifact:
         special_tokens=counting.acting_tokens,
     )
     try:
-        check_count_metadata(read_count_metadata(artifact.table), expected)
+        if _is_bare(artifact):
+            _check_bare(artifact, this.arguments.pretokenizer)
+        else:
+            check_count_metadata(read_count_metadata(artifact.table), expected)
     except CountTableError as error:
         raise CountTableError(f"--from-counts {this.arguments.from_counts}: {error}") from error
     if counting.first_positions and "first" not in artifact.table.column_names:
@@ -218,6 +222,27 @@ def _load_given_counts(this: _Job) -> CountArtifact:
             "occur, which --tie-order first needs; count with --tie-order first"
         )
     return artifact
+
+
+def _is_bare(artifact: CountArtifact) -> bool:
+    """Whether a table was made by something else, which did not say how it counted."""
+    metadata = artifact.table.schema.metadata or {}
+    return artifact.manifest is None and not any(key.startswith(b"beam_bpe.") for key in metadata)
+
+
+def _check_bare(artifact: CountArtifact, pretokenizer: str | None) -> None:
+    columns = artifact.table.column_names
+    missing = [name for name in ("word", "count") if name not in columns]
+    if missing:
+        raise CountTableError(
+            f"has no column {missing[0]!r}, only {columns}; give a table with the columns word "
+            "(binary) and count (int64)"
+        )
+    if pretokenizer is None:
+        raise CountTableError(
+            "the table does not say which pre-tokenizer made its words; give the one that did "
+            "(--pretokenizer gpt2, say)"
+        )
 
 
 def _describe_inputs(this: _Job, given: CountArtifact | None) -> dict[str, Any]:

@@ -231,6 +231,31 @@ def test_from_counts_takes_an_arrow_file_made_elsewhere(tmp_path: Path, run: Run
     assert "no Arrow IPC file" in run(*command, "--output", tmp_path / "other").err
 
 
+def test_from_counts_takes_a_bare_table_if_told_the_pretokenizer(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "counts.arrow"
+
+    def command(table: pa.Table, *options: str) -> Any:
+        with pa.ipc.new_file(str(path), table.schema) as writer:
+            writer.write_table(table)
+        output = tmp_path / "".join(["out", *options])
+        return run(
+            "train", "--from-counts", path, "--vocab-size", 258, "--output", output, *options
+        )
+
+    bare = pa.table({"word": [b"ab", b" ab", b"abab"], "count": [1, 2, 1]})
+    refused = command(bare)
+    assert refused.code == 1
+    assert f"--from-counts {path}" in refused.err
+    assert "give the one that did (--pretokenizer" in refused.err
+    done = command(bare, "--pretokenizer", "cl100k")
+    assert done.code == 0, done.err
+    found = Tokenizer.load(tmp_path / "out--pretokenizercl100k")
+    assert found.scheme.name == "cl100k"
+    assert found.merges == [(b"a", b"b"), (b" ", b"ab")]
+    refused = command(pa.table({"word": [b"ab"]}), "--pretokenizer", "gpt2")
+    assert "has no column 'count'" in refused.err
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

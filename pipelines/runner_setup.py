@@ -9,8 +9,7 @@ is handed on as it is.
     --direct_running_mode=multi_processing --direct_num_workers=8
                               eight worker processes on this machine
     --runner=PrismRunner      Beam's portable reference runner; the binary is the one named by
-                              --prism_location or the variable BEAM_BPE_PRISM, else `prism` on PATH,
-                              else Beam downloads it
+                              --prism_location or the variable BEAM_BPE_PRISM, else `prism` on PATH
     --runner=DaskRunner       a Dask cluster (--dask_client_address, else a local one)
     --runner=FlinkRunner, PortableRunner, DataflowRunner, SparkRunner
                               as Beam documents them
@@ -38,7 +37,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from bpe.errors import BpeError, SettingsError
 from pipelines.driver_watch import DRIVER_VARIABLE
 from pipelines.process_workers import process_environment
-from pipelines.worker_errors import own_error
+from pipelines.worker_errors import TRACEBACK_VARIABLE, own_error, show_traceback
 
 __all__ = [
     "PRISM_VARIABLE",
@@ -49,6 +48,7 @@ __all__ = [
 ]
 
 PRISM_VARIABLE = "BEAM_BPE_PRISM"
+_LONGEST_FAULT = 600
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 # Runners whose own service may take options that the Python SDK does not list.
 _PORTABLE_RUNNERS = frozenset(
@@ -113,9 +113,17 @@ def _in_process(rest: list[str]) -> list[str]:
 
 
 def _with_prism_binary(rest: list[str]) -> list[str]:
-    location = os.environ.get(PRISM_VARIABLE) or shutil.which("prism")
     rest = _with_default(rest, "--prism_log_level", "warn")
-    return _with_default(rest, "--prism_location", location) if location else rest
+    if any(argument.split("=", 1)[0] == "--prism_location" for argument in rest):
+        return rest
+    location = os.environ.get(PRISM_VARIABLE) or shutil.which("prism")
+    if not location:
+        raise SettingsError(
+            "--runner=PrismRunner: there is no program prism on PATH; install it with: go install "
+            f"github.com/apache/beam/sdks/v2/go/cmd/prism@v{beam.__version__} (which puts it into "
+            f"~/go/bin), or name it with --prism_location or {PRISM_VARIABLE}"
+        )
+    return _with_default(rest, "--prism_location", location)
 
 
 def _with_partitions(rest: list[str]) -> list[str]:
@@ -180,12 +188,15 @@ def run_pipeline(
 
     Raises:
         BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there.
+        SettingsError: the runner that was asked for cannot be had or started.
     """
     with _watch_workers(lost_worker or end_process):
         try:
-            pipeline = beam.Pipeline(runner=_make_runner(options), options=options)
+            with _runner_errors(options):
+                pipeline = beam.Pipeline(runner=_make_runner(options), options=options)
             build(pipeline)
-            result = pipeline.run()
+            with _runner_errors(options):
+                result = pipeline.run()
             result.wait_until_finish()
         except BpeError:
             raise
@@ -194,6 +205,25 @@ def run_pipeline(
             if own is None:
                 raise
             raise own from None
+
+
+@contextmanager
+def _runner_errors(options: PipelineOptions) -> Iterator[None]:
+    """Say in one line why a runner that the user asked for cannot be had or started."""
+    try:
+        yield
+    except Exception as error:
+        # In this process a runner starts nothing: what fails there is no matter of options.
+        if own_error(error) is not None or runner_name(options) == "FnApiRunner":
+            raise
+        show_traceback(error)
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        said = " ".join(lines if len(str(error)) <= _LONGEST_FAULT else lines[-1:])
+        raise SettingsError(
+            f"--runner={runner_name(options)}: {said[:_LONGEST_FAULT] or type(error).__name__}; "
+            "check the runner's options and what has to be installed or running for it "
+            f"({TRACEBACK_VARIABLE}=1 prints the traceback)"
+        ) from error
 
 
 def _make_runner(options: PipelineOptions) -> Any:

@@ -224,6 +224,36 @@ def test_what_cannot_work_is_refused(argument: str, expected: str) -> None:
         make_pipeline_options([argument])
 
 
+def test_a_missing_prism_is_said_with_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(PRISM_VARIABLE, raising=False)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(SettingsError, match=r"go install github\.com/.*/prism@v\d+\.\d+\.\d+ "):
+        make_pipeline_options(["--runner=PrismRunner"])
+    given = make_pipeline_options(["--runner=PrismRunner", "--prism_location=/a/prism"])
+    assert given.get_all_options()["prism_location"] == "/a/prism"
+
+
+def test_a_runner_that_cannot_be_had_or_started_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    (tmp_path / "a.txt").write_text("some text")
+    command = ("train", "--input", tmp_path / "a.txt", "--vocab-size", 258)
+
+    def check(runner: str, expected: str, *options: str) -> None:
+        refused = run(*command, "--output", tmp_path / runner, f"--runner={runner}", *options)
+        assert refused.code == 1
+        assert f"error: --runner={runner}: " in refused.err
+        assert expected in refused.err
+        assert "Traceback" not in refused.err
+
+    def fail(*_: object) -> None:
+        raise OSError("Timed out during handshake\nafter 30 s")
+
+    check("FooRunner", "FooRunner")
+    monkeypatch.setattr("apache_beam.Pipeline.run", fail)
+    check("PortableRunner", "Timed out during handshake after 30 s", "--job_endpoint=localhost:1")
+
+
 def test_portable_runners_may_take_options_that_beam_does_not_list() -> None:
     options = make_pipeline_options(["--runner=PortableRunner", "--checkpointing_interval=5"])
     assert runner_name(options) == "PortableRunner"

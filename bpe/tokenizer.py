@@ -386,6 +386,10 @@ def _load_complete(location: Path) -> Tokenizer:
     if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
         if (location / "tokenizer.json").is_file():
             return Tokenizer.from_huggingface(location / "tokenizer.json")
+        sizes = _sizes_in(location)
+        if sizes:
+            shown = ", ".join(str(location / str(size)) for size in sizes)
+            raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
     elif not location.is_dir():
         found = "is no such file" if location.exists() else "is not there"
         raise ModelFileError(
@@ -393,6 +397,17 @@ def _load_complete(location: Path) -> Tokenizer:
             "folder with vocab.json and merges.txt"
         )
     return Tokenizer.load(location)
+
+
+def _sizes_in(location: Path) -> list[int]:
+    """Vocabulary sizes of the model directories that a training to several left here."""
+    return sorted(
+        int(folder.name)
+        for folder in location.iterdir()
+        if folder.name.isdecimal()
+        and folder.is_dir()
+        and model_directory.is_meant_as_model_directory(folder)
+    )
 
 
 def extend_golden(directory: PathLike, file: PathLike) -> int:

@@ -9,6 +9,7 @@ import argparse
 import re
 
 from bpe.errors import SettingsError
+from bpe.version import __version__
 from pipelines.read_options import parse_separator
 
 __all__ = ["UsageError", "make_parser", "parse_size"]
@@ -311,6 +312,7 @@ def make_parser() -> argparse.ArgumentParser:
         "The same command again resumes. Exit codes: 0 done, 1 error, 2 wrong usage.",
         allow_abbrev=False,
     )
+    parser.add_argument("--version", action="version", version=f"beam-bpe {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, (summary, add_arguments, takes_beam_options) in _COMMANDS.items():
         command = commands.add_parser(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bpe.version import __version__
 from pipelines import cli
 from pipelines.arguments import make_parser, parse_size, parse_vocab_sizes
 
@@ -80,6 +82,25 @@ def test_options_are_not_abbreviated() -> None:
     )
     assert rest == ["--shard=1"]
     assert arguments.shard_bytes == 256 << 20
+
+
+def test_the_version_is_that_of_the_library(run: Run) -> None:
+    outcome = run("--version")
+    assert (outcome.code, outcome.out) == (0, f"beam-bpe {__version__}\n")
+
+
+def test_a_folder_of_several_sizes_is_told_from_a_tokenizer(
+    tmp_path: Path, model_dir: Path, run: Run
+) -> None:
+    for size in ("300", "1000"):
+        shutil.copytree(model_dir, tmp_path / "tok" / size)
+    (tmp_path / "tok" / "counts").mkdir()
+    refused = run("inspect", tmp_path / "tok")
+    assert refused.code == 1
+    folder = tmp_path / "tok"
+    assert refused.err == (
+        f"error: {folder} holds several sizes: give one of {folder}/300, {folder}/1000\n"
+    )
 
 
 @pytest.mark.parametrize("command", ["train", "encode", "verify", "plan", "head", "inspect"])

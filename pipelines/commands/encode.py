@@ -36,6 +36,7 @@ def run(arguments: Namespace) -> int:
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
     tokenizer = load_tokenizer(arguments.tokenizer, pretokenizer=arguments.pretokenizer)
+    job.tell_lossy(tokenizer)
     settings = _settings(arguments, tokenizer, read)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
@@ -62,7 +63,7 @@ def run(arguments: Namespace) -> int:
             backend=get_backend().name,
             listing=inputs.counts,
         )
-    _print_summary(output, manifest, watch.seconds)
+    _print_summary(output, manifest, watch.seconds, resumed=bool(kept))
     return 0
 
 
@@ -127,7 +128,9 @@ def _keep_finished(output: str, settings: EncodeSettings, plan: Plan, found: Fou
     return kept
 
 
-def _print_summary(output: str, manifest: Manifest, seconds: float | None) -> None:
+def _print_summary(
+    output: str, manifest: Manifest, seconds: float | None, *, resumed: bool = False
+) -> None:
     totals = manifest.totals
     tokens, size = totals.tokens, totals.bytes
     lines = [
@@ -145,6 +148,6 @@ def _print_summary(output: str, manifest: Manifest, seconds: float | None) -> No
     meaning = "as ordinary text" if is_text else "as special tokens"
     lines += job.special_text_lines(totals.special_text, meaning)
     if seconds is not None:
-        lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
+        lines.append(job.seconds_line(seconds, None if resumed else size))
     lines.append(f"output           {output}")
     sys.stdout.write("\n".join(lines) + "\n")

@@ -11,6 +11,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.errors import SettingsError
+from bpe.tokenizer import Tokenizer
 from pipelines.arguments import UsageError
 from pipelines.input_overlap import refuse_overlap
 from pipelines.inputs import InputList, ReadOptions, list_inputs
@@ -27,8 +28,9 @@ __all__ = [
     "note",
     "read_options",
     "resume_hint",
+    "seconds_line",
     "special_text_lines",
-    "speed",
+    "tell_lossy",
 ]
 
 _SHOWN_TOKENS = 5
@@ -129,9 +131,24 @@ def special_text_lines(hits: Mapping[str, int], meaning: str) -> list[str]:
     return [f"special text     {shown}{others} {meaning}"] if found else []
 
 
-def speed(size: int, seconds: float) -> str:
-    """Bytes per second for a summary."""
-    return f"{format_bytes(size / max(seconds, 1e-9))}/s"
+def seconds_line(seconds: float, size: int | None) -> str:
+    """A summary's line about time, with bytes per second if `size` bytes of text were read in it.
+
+    Args:
+        seconds: that the command took.
+        size: None if some of the text, or all, was not read by this command.
+    """
+    speed = f" ({format_bytes(size / max(seconds, 1e-9))}/s)" if size else ""
+    return f"seconds          {seconds:.1f}{speed}"
+
+
+def tell_lossy(tokenizer: Tokenizer) -> None:
+    """Note that ids of a tokenizer that normalizes do not give back every text as it was."""
+    if tokenizer.lossy:
+        note(
+            f"note: the tokenizer normalizes text ({tokenizer.normalizer}): decoding gives the "
+            "normal form, not always the bytes of the input"
+        )
 
 
 def code_version() -> str:

@@ -118,11 +118,21 @@ def run(arguments: Namespace) -> int:
         if _begin(this, record):
             job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
             return 0
+        text_read = _will_read_text(this)
         models, totals = _make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
         remove_temporary_files(this.output)
-    print_summary(this.output, this.settings, models, totals, this.listing, watch.seconds)
+    print_summary(
+        *(this.output, this.settings, models, totals, this.listing, watch.seconds),
+        text_read=text_read,
+    )
     return 0
+
+
+def _will_read_text(this: _Job) -> bool:
+    if this.plan is None or this.settings.pretokenizer == "none":
+        return this.plan is not None
+    return read_count_manifest(join(this.output, COUNTS_FOLDER)) is None
 
 
 def _begin(this: _Job, record: Mapping[str, Any]) -> bool:

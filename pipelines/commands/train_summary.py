@@ -26,6 +26,8 @@ def print_summary(
     totals: Mapping[str, Any],
     listing: Mapping[str, int],
     seconds: float,
+    *,
+    text_read: bool,
 ) -> None:
     """Print what was read, what was learned, and where it is.
 
@@ -36,6 +38,7 @@ def print_summary(
         totals: of what was counted or read; values that are not known are left out.
         listing: `InputList.counts`.
         seconds: that the command took.
+        text_read: whether it read the text itself, rather than counts that were there.
     """
     size = totals.get("bytes", 0)
     lines = []
@@ -58,7 +61,7 @@ def print_summary(
                 settings.min_frequency
             )
             lines.append(f"stopped early    {format_count(wanted)} were asked for, but {why}")
-    lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
+    lines.append(job.seconds_line(seconds, size if text_read else None))
     sys.stdout.write("\n".join(lines) + "\n")
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
+from pipelines.commands import job
 from pipelines.count_artifact import load_counts
 from pipelines.manifest import MANIFEST
 from pipelines.output_files import exists, join
 from pipelines.progress import format_count
-from pipelines.tokenizer_files import find_models, load_copy
+from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models, load_copy
 from pipelines.verify import verify_output
 
 __all__ = ["run"]
@@ -30,6 +31,7 @@ def run(arguments: Namespace) -> int:
 
 def _verify_shards(directory: str, *, full: bool) -> None:
     done = verify_output(directory, full=full)
+    job.tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
     size = "bytes of text, " if done.text_bytes else ""
     rejects = f"{format_count(done.rejects_files)} lists of rejects, " if done.rejects_files else ""
     sys.stdout.write(
@@ -45,6 +47,7 @@ def _verify_shards(directory: str, *, full: bool) -> None:
 def _verify_model(directory: str) -> None:
     # Loading checks the hash of each file, the digest and the golden set.
     tokenizer = load_copy(directory)
+    job.tell_lossy(tokenizer)
     sys.stdout.write(
         f"{directory} is whole: {tokenizer.scheme.name}, {format_count(tokenizer.vocab_size)} "
         f"entries, digest {tokenizer.digest}\n"

@@ -1,4 +1,3 @@
-# ruff: noqa: PYI021 - the stub is where the module is documented
 """The native core as Python sees it (bpe/native/python_module.cc); `native_backend` adapts it.
 
 Columns go in as anything with Arrow's `__arrow_c_array__`, without nulls: text as binary, string,

@@ -88,12 +88,12 @@ class CountArtifact:
 class _UnitReport(msgspec.Struct):
     """What `pipelines.count_words` leaves for each unit."""
 
+    documents_in: int
     documents: int
     bytes: int
     rejects: dict[str, int]
     accepted: dict[str, int]
     special_text: dict[str, int]
-    documents_in: int | None = None
 
 
 def clear_counts(directory: str) -> None:
@@ -177,10 +177,8 @@ def finish_counts(
 
 def _check_balance(directory: str, reports: list[_UnitReport], rejected: int, dropped: int) -> None:
     """Documents that start in one unit may end in another: only the sums have to agree."""
-    starts = [each.documents_in for each in reports if each.documents_in is not None]
-    if len(starts) < len(reports):
-        return
-    read, counted = sum(starts), sum(each.documents for each in reports)
+    read = sum(each.documents_in for each in reports)
+    counted = sum(each.documents for each in reports)
     if read != counted + rejected + dropped:
         raise OutputError(
             f"{directory}: {read} documents were read, but {counted} were counted, {rejected} are "

@@ -189,6 +189,7 @@ class UnitTotals:
     """What one unit held, written beside the counts so that nothing rests on runner counters."""
 
     unit: int
+    documents_in: int = 0
     documents: int = 0
     bytes: int = 0
     rejects: dict[str, int] = field(default_factory=dict)
@@ -203,7 +204,8 @@ class UnitTotals:
         self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
 
     def finish(self, rejects: Rejects) -> None:
-        """Take over the numbers of rejected rows and accepted anomalies."""
+        """Take over what the reader counted: documents, rejected rows, accepted anomalies."""
+        self.documents_in = rejects.documents_in
         self.rejects = dict(rejects.counts)
         self.accepted = dict(rejects.accepted)
 

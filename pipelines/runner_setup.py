@@ -34,10 +34,10 @@ import apache_beam as beam
 import grpc  # type: ignore[import-untyped]
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from apache_beam.transforms.environments import SubprocessSDKEnvironment
 
 from bpe.errors import BpeError, SettingsError
 from pipelines.driver_watch import DRIVER_VARIABLE
+from pipelines.process_workers import process_environment
 from pipelines.worker_errors import own_error
 
 __all__ = [
@@ -205,8 +205,7 @@ def _make_runner(options: PipelineOptions) -> Any:
     direct.direct_running_mode = "in_memory"
     python = f"{shlex.quote(sys.executable)} -m pipelines.worker_process"
     command = worker_command(python, os.getpid())
-    environment = SubprocessSDKEnvironment.from_command_string(command)
-    return FnApiRunner(default_environment=environment)
+    return FnApiRunner(default_environment=process_environment(command))
 
 
 def worker_command(python: str, driver: int) -> str:

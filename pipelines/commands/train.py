@@ -7,7 +7,6 @@ directory. Each step leaves something that the same command, started again, goes
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from bpe.formats.model_directory import CONFIG_NAME
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
+from pipelines.commands.train_summary import print_summary
 from pipelines.count_artifact import (
     CountArtifact,
     clear_counts,
@@ -62,7 +62,6 @@ from pipelines.settings import (
 from pipelines.tokenizer_files import clear_model, find_models, load_copy
 from pipelines.train_bpe import (
     TrainSettings,
-    model_directories,
     save_models,
     train_sizes,
     words_memory,
@@ -77,12 +76,6 @@ COUNTS_FOLDER = "counts"
 # A bucket is added on one worker; so much input makes tables of a few dozen megabytes.
 _INPUT_PER_BUCKET = 256 << 20
 _FEWEST_BUCKETS, _MOST_BUCKETS = 8, 256
-
-
-_STOP_REASONS = {
-    "min_frequency": "no pair left occurs {} times (--min-frequency)",
-    "exhausted": "no pair is left to merge",
-}
 
 
 @dataclass(frozen=True)
@@ -127,7 +120,7 @@ def run(arguments: Namespace) -> int:
         models, totals = _make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
         remove_temporary_files(this.output)
-    _print_summary(this, models, totals, watch.seconds)
+    print_summary(this.output, this.settings, models, totals, this.listing, watch.seconds)
     return 0
 
 
@@ -382,41 +375,3 @@ def _train_raw(
             memory=this.memory,
             progress=progress,
         )
-
-
-def _special_text_lines(settings: TrainSettings, totals: Mapping[str, Any]) -> list[str]:
-    meaning = "as ordinary text" if settings.special_text == "text" else "where documents were cut"
-    hits = totals.get("special_text", {})
-    lines = job.special_text_lines(hits, meaning)
-    unknown = [token for token in settings.special_tokens if token not in hits]
-    if unknown:
-        lines.append(f"special text     not known for {unknown[0]!r}: counted without it")
-    return lines
-
-
-def _print_summary(
-    this: _Job, models: Mapping[int, Tokenizer], totals: Mapping[str, Any], seconds: float
-) -> None:
-    size = totals.get("bytes", 0)
-    lines = []
-    if "documents" in totals:
-        lines.append(f"documents        {format_count(totals['documents'])}")
-        lines.append(f"bytes of text    {format_count(size)} ({format_bytes(size)})")
-    if "words" in totals:
-        lines.append(f"pre-tokens       {format_count(totals['occurrences'])}")
-        lines.append(f"distinct         {format_count(totals['words'])}")
-    if totals.get("rejects"):
-        reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
-        lines.append(f"rejected         {reasons}")
-    lines += job.accepted_lines(totals.get("accepted", {}), this.listing)
-    lines += _special_text_lines(this.settings, totals)
-    directories = model_directories(this.output, models)
-    for wanted, model in models.items():
-        lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")
-        if model.vocab_size < wanted:
-            why = _STOP_REASONS.get(str(model.training.get("stop_reason")), "").format(
-                this.settings.min_frequency
-            )
-            lines.append(f"stopped early    {format_count(wanted)} were asked for, but {why}")
-    lines.append(f"seconds          {seconds:.1f} ({job.speed(size, seconds)})")
-    sys.stdout.write("\n".join(lines) + "\n")

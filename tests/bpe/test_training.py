@@ -156,7 +156,7 @@ def test_overlapping_pairs_count(backend: Backend) -> None:
 @pytest.mark.usefixtures("backend")
 def test_training_stops_when_nothing_is_left(caplog: pytest.LogCaptureFixture) -> None:
     counts = count_pretokens(b"ab ab ab", "gpt2")
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, logger="bpe.training"):
         tokenizer = train(counts, 300, pretokenizer="gpt2", min_frequency=1)
     assert tokenizer.merges == [(b"a", b"b"), (b" ", b"ab")]
     assert tokenizer.vocab_size == 258
@@ -166,7 +166,7 @@ def test_training_stops_when_nothing_is_left(caplog: pytest.LogCaptureFixture) -
 
 @pytest.mark.usefixtures("backend")
 def test_training_stops_below_min_frequency(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
+    with caplog.at_level(logging.WARNING, logger="bpe.training"):
         tokenizer = train({b"ab": 3, b"cd": 1}, 300, pretokenizer="gpt2")
     assert tokenizer.merges == [(b"a", b"b")]
     assert tokenizer.training["stop_reason"] == "min_frequency"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import multiprocessing
+import subprocess
 import sys
 import threading
 import time
@@ -26,9 +26,9 @@ def test_reports_of_threads_and_processes_add_up(tmp_path: Path) -> None:
     thread = threading.Thread(target=report, args=(str(tmp_path),))
     thread.start()
     thread.join()
-    process = multiprocessing.get_context("spawn").Process(target=report, args=(str(tmp_path),))
-    process.start()
-    process.join()
+    code = "import sys; from pipelines.progress import ProgressReporter as Reporter\n"
+    code += "reporter = Reporter(sys.argv[1]); reporter.add(100); reporter.add(20)"
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
     assert progress._sum_of_reports(str(tmp_path)) == 360
 
 

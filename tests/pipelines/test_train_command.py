@@ -458,7 +458,8 @@ def test_rows_that_raw_training_skips_are_listed_and_counted(tmp_path: Path, run
     assert run(*command, "--output", output, "--overwrite").code == 0
     assert not listed.exists()
     source.write_text("nonsense\n" * 3)
-    few = ("--on-bad-record", "skip", "--max-bad-records", 2)
+    # One row a unit: the limit is over all of them.
+    few = ("--on-bad-record", "skip", "--max-bad-records", 2, "--range-bytes", 9)
     refused = run(*command, "--output", tmp_path / "few", *few)
     assert refused.code == 1
     assert "--max-bad-records=2" in refused.err

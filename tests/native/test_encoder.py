@@ -1,0 +1,164 @@
+"""The native encoder against the specification: any merges, long pieces, small caches."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe.backend import EncodingModel
+from bpe.reference_encoding import ReferenceEncoder
+from bpe.schemes import get_scheme
+from tests.native.scan_texts import random_text
+
+native = pytest.importorskip("bpe._native", reason="the native core is not built")
+native_backend = pytest.importorskip("bpe.native_backend")
+
+
+def random_model(rng: random.Random, scheme: str, *, shuffled: bool = False) -> EncodingModel:
+    """Merges over a few letters, several for some tokens; with `shuffled` in any order."""
+    tokens = {byte: bytes([byte]) for byte in range(256)}
+    ids = {token: token_id for token_id, token in tokens.items()}
+    letters = rng.choice([b"ab", b"abc ", b"a", b"01", b"\xe4\xb8\xad", b"ab\x00"])
+    pool = [bytes([letter]) for letter in letters]
+    merges: list[tuple[int, int, int]] = []
+    pairs = set()
+    for _ in range(rng.randrange(1, 60)):
+        left, right = rng.choice(pool), rng.choice(pool)
+        made = left + right
+        if len(made) > 40 or (left, right) in pairs:
+            continue
+        pairs.add((left, right))
+        if made not in ids:
+            ids[made] = len(tokens) + rng.randrange(2) * 70_000
+            tokens[ids[made]] = made
+            pool.append(made)
+        merges.append((ids[left], ids[right], ids[made]))
+    if shuffled:
+        rng.shuffle(merges)
+    # Tokens that merges do not reach.
+    for word in (
+        b"abba",
+        b"aaaaaaa",
+        b"ab ab",
+        b"hello",
+        b"hello world, again and again and again",
+    ):
+        if word not in ids:
+            ids[word] = 200_000 + len(tokens)
+            tokens[ids[word]] = word
+    return EncodingModel(tokens, merges, rng.random() < 0.5, get_scheme(scheme))
+
+
+def piece_text(rng: random.Random, longest: int) -> bytes:
+    letters = rng.choice([b"ab", b"abc ", b"a", b"01", b"\xe4\xb8\xad", b"ab\x00", b"helo wrd"])
+    return bytes(rng.choice(letters) for _ in range(rng.randrange(longest)))
+
+
+@pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_any_merges(scheme: str, shuffled: bool) -> None:
+    rng = random.Random(scheme + str(shuffled))
+    for _ in range(120):
+        model = random_model(rng, scheme, shuffled=shuffled)
+        encoder = native_backend.NativeBackend().make_encoder(model, cache_bytes=1)
+        reference = ReferenceEncoder(model)
+        for _ in range(12):
+            data = piece_text(rng, rng.choice([8, 40, 300]))
+            assert list(encoder.encode(data)) == list(reference.encode(data)), (model, data)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.integers(0, 10**9), st.lists(st.binary(max_size=80), max_size=20))
+def test_batches_equal_single_documents(seed: int, documents: list[bytes]) -> None:
+    rng = random.Random(seed)
+    model = random_model(rng, rng.choice(["gpt2", "cl100k", "o200k", "llama3", "qwen2", "none"]))
+    documents += [random_text(rng) for _ in range(3)]
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    reference = ReferenceEncoder(model)
+    texts = pa.array(documents, pa.large_binary())
+    for _ in range(2):  # cold and warm
+        assert encoder.encode_array(texts).equals(reference.encode_array(texts))
+
+
+def test_a_full_cache_is_emptied_and_filled_again() -> None:
+    rng = random.Random(3)
+    model = random_model(rng, "gpt2")
+    encoder = native_backend.NativeBackend().make_encoder(model, cache_bytes=1)
+    words = [
+        b" " + bytes(rng.choice(b"abcdefgh") for _ in range(rng.randrange(1, 50)))
+        for _ in range(30_000)
+    ]
+    data = b"".join(words)
+    expected = ReferenceEncoder(model).encode(data)
+    for _ in range(3):
+        assert np.array_equal(encoder.encode(data), expected)
+
+
+@pytest.mark.parametrize(
+    "unit", ["a", " ", "\n", "7", "ha", "=", "ACGT", "床前明月光", "😀", "\r\n", "the"]
+)
+def test_long_pieces_take_linear_time(unit: str) -> None:
+    rng = random.Random(1)
+    model = EncodingModel(*_trained_on(unit, rng), whole_piece=False, scheme=get_scheme("none"))
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    data = (unit * 300_000).encode()[:300_000]
+    short = data[:3_000]
+    assert list(encoder.encode(short)) == list(ReferenceEncoder(model).encode(short))
+    encoder.encode(data)
+    seconds = []
+    for size in (30_000, 300_000):
+        started = time.process_time()
+        encoder.encode(data[:size])
+        seconds.append(time.process_time() - started)
+    # Ten times the text; a quadratic encoder would take a hundred times as long.
+    assert seconds[1] < 40 * seconds[0] + 0.05
+
+
+def _trained_on(
+    unit: str, rng: random.Random
+) -> tuple[dict[int, bytes], list[tuple[int, int, int]]]:
+    from bpe.backend import MergeRules
+
+    text = "".join(rng.choice(unit) for _ in range(500)) + unit * 100
+    documents = pa.array([text.encode()], pa.large_binary())
+    rules = MergeRules(max_merges=100, min_frequency=1)
+    learned = native_backend.NativeBackend().train_raw(documents, rules)
+    tokens = {byte: bytes([byte]) for byte in range(256)}
+    ids = {token: token_id for token_id, token in tokens.items()}
+    merges = []
+    for left, right in learned.merges:
+        if left + right not in ids:
+            ids[left + right] = len(tokens)
+            tokens[len(tokens)] = left + right
+        merges.append((ids[left], ids[right], ids[left + right]))
+    return tokens, merges
+
+
+def test_the_environment_forces_an_instruction_set() -> None:
+    code = "from bpe import _native; print(_native.isa())"
+    for isa in native.available_isas():
+        found = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "BPE_ISA": isa},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert found.stdout.strip() == isa
+    refused = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "BPE_ISA": "mmx"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "BPE_ISA is 'mmx'" in refused.stderr

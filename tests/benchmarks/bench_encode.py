@@ -70,7 +70,8 @@ def compare(corpus: str, vocabulary: str, options: argparse.Namespace) -> None:
         ratios = f"{base['cold'] / found['cold']:7.2f} {base['warm'] / found['warm']:7.2f}"
         print(
             f"{corpus:7} {vocabulary:7} {encoder:11} {found['cold']:8.0f} {found['warm']:8.0f}"
-            f" {found['cold wall']:8.0f} {found['warm wall']:8.0f} {ratios} {found['tokens']:10.0f}",
+            f" {found['cold wall']:8.0f} {found['warm wall']:8.0f} {ratios}"
+            f" {found['tokens']:10.0f}",
             flush=True,
         )
 
@@ -98,7 +99,8 @@ def main() -> None:
     print(platform.platform(), f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print("command:", " ".join(sys.argv))
     print(
-        "corpus  vocab   encoder     cold MB/s warm MB/s cold wall warm wall  ours/: cold warm tokens"
+        "corpus  vocab   encoder     cold MB/s warm MB/s cold wall warm wall"
+        "  ours/: cold warm tokens"
     )
     for corpus in options.corpora:
         for vocabulary in options.vocabularies:

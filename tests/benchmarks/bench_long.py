@@ -46,7 +46,9 @@ def make_inputs(size: int, folder: Path) -> dict[str, str]:
     return {name: text for name, text in inputs.items() if text}
 
 
-def best_rate(name: str, vocabulary: str, paths: list[Path], options: argparse.Namespace):
+def best_rate(
+    name: str, vocabulary: str, paths: list[Path], options: argparse.Namespace
+) -> tuple[float, int]:
     """Best MB/s on the second file, behind the first one, with a fresh tokenizer each time."""
     best = 0.0
     tokens = 0
@@ -76,7 +78,9 @@ def main() -> None:
             paths[0].write_text(text[: len(text) // 4], newline="")
             paths[1].write_text(text[::-1], newline="")
             names = ("ours", "bpe-openai", "gigatoken")
-            rates, counts = zip(*(best_rate(n, vocabulary, paths, options) for n in names))
+            rates, counts = zip(
+                *(best_rate(n, vocabulary, paths, options) for n in names), strict=True
+            )
             same = "" if len(set(counts)) == 1 else f"  token counts differ: {counts}"
             print(
                 f"{vocabulary:8}{name:16}{rates[0]:9.1f}{rates[1]:12.1f}{rates[2]:11.1f}"

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -44,7 +45,7 @@ def split_documents(data: bytes) -> pa.LargeBinaryArray:
     while cuts[-1] < len(data):
         end = data.find(b"\n", cuts[-1] + MEGABYTE)
         cuts.append(end + 1 if end >= 0 else len(data))
-    return pa.array([data[a:b] for a, b in zip(cuts, cuts[1:], strict=False)], pa.large_binary())
+    return pa.array([data[a:b] for a, b in pairwise(cuts)], pa.large_binary())
 
 
 def main() -> None:

@@ -46,9 +46,11 @@ def scan_all(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPoint
     library = folder / "emulated.so"
     sources = [NATIVE / name for name in ("scan_avx512.cc", "scan_scalar.cc", "class_tables.cc")]
     subprocess.run(
-        [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-mavx2", "-mbmi2", "-mpopcnt"]
-        + ["-include", str(HERE / "emulated_avx512.h"), f"-I{NATIVE}", "-o", str(library)]
-        + [str(folder / "probe.cc"), *map(str, sources)],
+        [
+            *(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-mavx2", "-mbmi2", "-mpopcnt"),
+            *("-include", str(HERE / "emulated_avx512.h"), f"-I{NATIVE}", "-o", str(library)),
+            *(str(folder / "probe.cc"), *map(str, sources)),
+        ],
         check=True,
     )
     function = ctypes.CDLL(str(library)).scan_all

@@ -15,12 +15,11 @@ from typing import Any
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
-from bpe.counting import CountMetadata, check_count_metadata, read_count_metadata
-from bpe.errors import CountTableError, ModelFileError, OutputError, SettingsError
+from bpe.errors import ModelFileError, OutputError, SettingsError
 from bpe.formats.model_directory import CONFIG_NAME
-from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
+from pipelines.commands.given_counts import load_given_counts
 from pipelines.commands.train_summary import print_summary
 from pipelines.count_artifact import (
     CountArtifact,
@@ -107,7 +106,10 @@ def run(arguments: Namespace) -> int:
     watch = Stopwatch()
     this = _prepare(arguments)
     # Taken before work: a table that does not fit is refused at once.
-    given = _load_given_counts(this) if arguments.from_counts else None
+    given = None
+    if arguments.from_counts:
+        counting = this.settings.counting
+        given = load_given_counts(arguments.from_counts, counting, arguments.pretokenizer)
     record: dict[str, Any] = {
         "settings": this.settings.to_dict(),
         "inputs": _describe_inputs(this, given),
@@ -206,53 +208,6 @@ def _prepare(arguments: Namespace) -> _Job:
         return _Job(arguments, options, read, settings, None, {})
     inputs = job.list_and_report(arguments, read)
     return _Job(arguments, options, read, settings, make_plan(inputs, read), inputs.counts)
-
-
-def _load_given_counts(this: _Job) -> CountArtifact:
-    """The table of --from-counts, checked to be one of this training's kind."""
-    artifact = load_counts(this.arguments.from_counts)
-    counting = this.settings.counting
-    scheme = get_scheme(counting.pretokenizer)
-    expected = CountMetadata(
-        scheme.name,
-        scheme.unicode_version,
-        special_text=counting.special_text,
-        special_tokens=counting.acting_tokens,
-    )
-    try:
-        if _is_bare(artifact):
-            _check_bare(artifact, this.arguments.pretokenizer)
-        else:
-            check_count_metadata(read_count_metadata(artifact.table), expected)
-    except CountTableError as error:
-        raise CountTableError(f"--from-counts {this.arguments.from_counts}: {error}") from error
-    if counting.first_positions and "first" not in artifact.table.column_names:
-        raise CountTableError(
-            f"--from-counts {this.arguments.from_counts}: the table does not say where words first "
-            "occur, which --tie-order first needs; count with --tie-order first"
-        )
-    return artifact
-
-
-def _is_bare(artifact: CountArtifact) -> bool:
-    """Whether a table was made by something else, which did not say how it counted."""
-    metadata = artifact.table.schema.metadata or {}
-    return artifact.manifest is None and not any(key.startswith(b"beam_bpe.") for key in metadata)
-
-
-def _check_bare(artifact: CountArtifact, pretokenizer: str | None) -> None:
-    columns = artifact.table.column_names
-    missing = [name for name in ("word", "count") if name not in columns]
-    if missing:
-        raise CountTableError(
-            f"has no column {missing[0]!r}, only {columns}; give a table with the columns word "
-            "(binary) and count (int64)"
-        )
-    if pretokenizer is None:
-        raise CountTableError(
-            "the table does not say which pre-tokenizer made its words; give the one that did "
-            "(--pretokenizer gpt2, say)"
-        )
 
 
 def _describe_inputs(this: _Job, given: CountArtifact | None) -> dict[str, Any]:

@@ -91,6 +91,7 @@ class _UnitReport(msgspec.Struct):
     documents_in: int
     documents: int
     bytes: int
+    occurrences: int
     rejects: dict[str, int]
     accepted: dict[str, int]
     special_text: dict[str, int]
@@ -134,8 +135,8 @@ def finish_counts(
         max_bad_records: how many rows all units together may have set aside; None for any number.
 
     Raises:
-        OutputError: a unit's totals are missing, or documents in differ from documents counted and
-            rejects.
+        OutputError: a unit's totals are missing; documents in differ from documents counted and
+            rejects; or the tables do not hold all that was counted.
         BadRecordError: more rows were set aside than allowed.
     """
     reports = _read_reports(join(directory, REPORT_FOLDER), units)
@@ -154,6 +155,7 @@ def finish_counts(
         occurrences += _occurrences(table)
         sha256 = hashlib.sha256(data).hexdigest()
         files.append(BucketFile(name=name, words=table.num_rows, sha256=sha256))
+    _check_occurrences(directory, sum(each.occurrences for each in reports), occurrences)
     manifest = CountManifest(
         settings=dict(settings),
         inputs=inputs,
@@ -184,6 +186,15 @@ def _check_balance(directory: str, reports: list[_UnitReport], rejected: int, dr
             f"{directory}: {read} documents were read, but {counted} were counted, {rejected} are "
             f"among the rejects and {dropped} dropped as empty; this is a fault of beam-bpe: do "
             f"not use these counts"
+        )
+
+
+def _check_occurrences(directory: str, counted: int, written: int) -> None:
+    """What the units counted went through a grouping of the runner: all of it must come out."""
+    if counted != written:
+        raise OutputError(
+            f"{directory}: {counted} pre-tokens were counted, but the tables hold {written}: the "
+            f"runner lost or repeated some on the way; run the same command again, and report it"
         )
 
 

@@ -169,6 +169,7 @@ class _CountUnit(beam.DoFn):
         for batch in read_unit(unit, self._read, finder, rejects):
             table = _count_batch(batch, settings, unit)
             totals.add(batch, specials)
+            totals.occurrences += pc.sum(table["count"]).as_py() or 0
             progress.add(batch["text"].nbytes)
             tables.append(table)
             if sum(each.nbytes for each in tables) > _TABLE_BYTES:
@@ -200,6 +201,7 @@ class UnitTotals:
     documents_in: int = 0
     documents: int = 0
     bytes: int = 0
+    occurrences: int = 0
     rejects: dict[str, int] = field(default_factory=dict)
     accepted: dict[str, int] = field(default_factory=dict)
     special_text: dict[str, int] = field(default_factory=Counter)

@@ -37,6 +37,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from bpe.errors import BpeError, SettingsError
 from pipelines.driver_watch import DRIVER_VARIABLE
 from pipelines.process_workers import process_environment
+from pipelines.runner_buffers import send_without_timer
 from pipelines.worker_errors import TRACEBACK_VARIABLE, own_error, show_traceback
 
 __all__ = [
@@ -190,6 +191,7 @@ def run_pipeline(
         BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there.
         SettingsError: the runner that was asked for cannot be had or started.
     """
+    send_without_timer()
     with _watch_workers(lost_worker or end_process):
         try:
             with _runner_errors(options):

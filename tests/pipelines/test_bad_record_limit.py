@@ -58,6 +58,7 @@ def test_counts_of_more_or_fewer_documents_than_were_read_are_refused(
         "documents": documents,
         "documents_in": 10,
         "bytes": 60,
+        "occurrences": 0,
         "rejects": {"bad_json": 2, "bad_file": 1},
         "accepted": {"dropped_empty": 1},
         "special_text": {},

@@ -16,7 +16,13 @@ from bpe.counting import count_pretokens
 from bpe.errors import CountTableError, SettingsError, VocabularyError
 from pipelines.count_artifact import finish_counts
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
-from pipelines.count_words import CountSettings, CountWords, SumCounts, WriteCountTable
+from pipelines.count_words import (
+    CountSettings,
+    CountWords,
+    SumCounts,
+    WriteCountTable,
+    _WriteBucket,
+)
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
 from pipelines.worker_errors import WorkerError
@@ -192,6 +198,7 @@ def test_special_tokens_are_counted_as_in_the_whole_whatever_the_ranges(
         units = [unit.to_json().encode() for unit in plan.units]
         tables = [from_ipc(data) for unit in units for _, data in step.process(unit)]
         assert as_dict(add_tables(tables)) == words
+        list(_WriteBucket(str(output)).process((0, to_ipc(add_tables(tables)))))
         totals = finish_counts(str(output), len(units), how.to_dict(), []).totals
         assert totals.special_text == expected
 

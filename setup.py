@@ -28,10 +28,8 @@ X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
 # Only files of these names may hold instructions beyond the platform's baseline; which of them
 # runs is decided at run time. On other processors they are left out of the build.
 AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2"]
-AVX512_FLAGS = [f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vbmi", "vbmi2")]
-AVX2_FLAGS = ["-mavx2", "-maes", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-msse4.2", "-maes"]
 AVX512_FLAGS = [
-    *("-mavx512f", "-mavx512bw", "-mavx512vl", "-mavx512dq", "-mavx512vbmi", "-mavx512vbmi2"),
+    *(f"-mavx512{part}" for part in ("f", "bw", "vl", "dq", "vbmi", "vbmi2")),
     *AVX2_FLAGS,
 ]
 X86_FILE_FLAGS = {

@@ -126,6 +126,12 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         metavar="SIZE",
         help="a row longer than this is a bad record (default: 256MiB)",
     )
+    _add_policies(group)
+
+
+def _add_policies(group: argparse._ArgumentGroup) -> None:
+    """What happens to bad rows and files, and to empty documents."""
+    add = group.add_argument
     add(
         "--on-bad-record",
         choices=("fail", "skip"),
@@ -198,6 +204,14 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="stop when no pair occurs N times (default: 2)",
     )
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
+    _add_train_extras(parser)
+    _add_overwrite(parser)
+    _add_input(parser, required=False)
+
+
+def _add_train_extras(parser: argparse.ArgumentParser) -> None:
+    """Special tokens, and what else goes into a training or bounds it."""
+    add = parser.add_argument
     add(
         "--special-token",
         action="append",
@@ -225,8 +239,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="refuse a training that needs more than this (default: half of this machine's)",
     )
-    _add_overwrite(parser)
-    _add_input(parser, required=False)
 
 
 def _add_encode(parser: argparse.ArgumentParser) -> None:

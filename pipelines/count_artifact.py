@@ -24,20 +24,19 @@ import pyarrow.compute as pc
 
 from bpe.errors import CountTableError, OutputError
 from pipelines.output_files import (
-    TEMPORARY,
     delete_files,
     exists,
     is_local,
     join,
     list_files,
     read_bytes,
-    remove_temporary_files,
     write_atomically,
 )
 from pipelines.output_folder import delete_rejects
 from pipelines.records import read_record
 from pipelines.rejects import check_limit, rejected_rows
 from pipelines.settings import describe_differences, digest_of
+from pipelines.unit_reports import UnitReport, occurrences_in, read_reports, remove_reports
 from schemas.count_manifest import (
     COUNTS_FORMAT,
     COUNTS_VERSION,
@@ -48,7 +47,6 @@ from schemas.count_manifest import (
 from schemas.run_record import InputRecord
 
 __all__ = [
-    "REPORT_FOLDER",
     "CountArtifact",
     "clear_counts",
     "finish_counts",
@@ -59,10 +57,7 @@ __all__ = [
 
 _MANIFEST = "manifest.json"
 _BUCKET = re.compile(r"bucket-\d{5}\.arrow")
-_REPORT = re.compile(r"unit-\d{5,}\.json")
 _COUNT_AGAIN = "count again: start again with --overwrite"
-REPORT_FOLDER = TEMPORARY
-"""Where units leave their totals until the manifest holds the sum."""
 
 
 @dataclass(frozen=True)
@@ -85,34 +80,16 @@ class CountArtifact:
         return {} if self.manifest is None else dict(msgspec.to_builtins(self.manifest.totals))
 
 
-class _UnitReport(msgspec.Struct):
-    """What `pipelines.count_words` leaves for each unit."""
-
-    documents_in: int
-    documents: int
-    bytes: int
-    occurrences: int
-    rejects: dict[str, int]
-    accepted: dict[str, int]
-    special_text: dict[str, int]
-
-
 def clear_counts(directory: str) -> None:
     """Remove the files of a count table (complete or not); the manifest goes first."""
     delete_files(directory, [_MANIFEST])
     delete_files(directory, _buckets(directory))
     delete_rejects(directory)
-    _remove_reports(directory)
+    remove_reports(directory)
 
 
 def _buckets(directory: str) -> list[str]:
     return sorted(name for name in list_files(directory) if _BUCKET.fullmatch(name))
-
-
-def _remove_reports(directory: str) -> None:
-    folder = join(directory, REPORT_FOLDER)
-    delete_files(folder, [name for name in list_files(folder) if _REPORT.fullmatch(name)])
-    remove_temporary_files(directory)
 
 
 def finish_counts(
@@ -139,7 +116,7 @@ def finish_counts(
             rejects; or the tables do not hold all that was counted.
         BadRecordError: more rows were set aside than allowed.
     """
-    reports = _read_reports(join(directory, REPORT_FOLDER), units)
+    reports = read_reports(directory, units)
     rejects = _add_by_name(each.rejects for each in reports)
     accepted = _add_by_name(each.accepted for each in reports)
     _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
@@ -152,7 +129,7 @@ def finish_counts(
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
         metadata = _text_metadata(table)
         words += table.num_rows
-        occurrences += _occurrences(table)
+        occurrences += occurrences_in(table)
         sha256 = hashlib.sha256(data).hexdigest()
         files.append(BucketFile(name=name, words=table.num_rows, sha256=sha256))
     _check_occurrences(directory, sum(each.occurrences for each in reports), occurrences)
@@ -173,11 +150,11 @@ def finish_counts(
         digest=_table_digest(metadata, files),
     )
     write_atomically(directory, _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-    _remove_reports(directory)
+    remove_reports(directory)
     return manifest
 
 
-def _check_balance(directory: str, reports: list[_UnitReport], rejected: int, dropped: int) -> None:
+def _check_balance(directory: str, reports: list[UnitReport], rejected: int, dropped: int) -> None:
     """Documents that start in one unit may end in another: only the sums have to agree."""
     read = sum(each.documents_in for each in reports)
     counted = sum(each.documents for each in reports)
@@ -198,11 +175,6 @@ def _check_occurrences(directory: str, counted: int, written: int) -> None:
         )
 
 
-def _occurrences(table: pa.Table) -> int:
-    # Python's integers: the sum over all words may pass int64.
-    return sum(int(pc.sum(chunk).as_py() or 0) for chunk in table["count"].chunks)
-
-
 def _text_metadata(table: pa.Table) -> dict[str, str]:
     return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
 
@@ -216,20 +188,6 @@ def _add_by_name(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
     for each in counts:
         total.update(each)
     return dict(sorted(total.items()))
-
-
-def _read_reports(folder: str, units: int) -> list[_UnitReport]:
-    names = set(list_files(folder))
-    reports = []
-    for index in range(units):
-        path = join(folder, f"unit-{index:05d}.json")
-        if path.rsplit("/", 1)[1] not in names:
-            raise OutputError(f"{path}: is missing although the job ended; run it again")
-        try:
-            reports.append(msgspec.json.decode(read_bytes(path), type=_UnitReport))
-        except msgspec.MsgspecError as error:
-            raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
-    return reports
 
 
 def read_count_manifest(directory: str) -> CountManifest | None:
@@ -316,7 +274,7 @@ def load_counts(directory: str) -> CountArtifact:
 def _check_totals(directory: str, manifest: CountManifest, table: pa.Table) -> None:
     facts = {
         "words": (manifest.totals.words, table.num_rows),
-        "occurrences": (manifest.totals.occurrences, _occurrences(table)),
+        "occurrences": (manifest.totals.occurrences, occurrences_in(table)),
         "digest": (manifest.digest, _table_digest(_text_metadata(table), manifest.files)),
     }
     for name, (written, found) in facts.items():

@@ -9,10 +9,8 @@ pre-tokens; adding batches is a native group-by. No word ever becomes a Python o
 
 from __future__ import annotations
 
-import json
-from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -25,15 +23,16 @@ from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SpecialTokens
-from pipelines.count_artifact import REPORT_FOLDER
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
 from pipelines.inputs import ReadOptions
-from pipelines.output_files import join, write_atomically
+from pipelines.output_files import write_atomically
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
+from pipelines.runner_buffers import send_without_timer
 from pipelines.special_text import refuse_special_text
+from pipelines.unit_reports import UnitReport
 from pipelines.worker_errors import reported_errors
 
 __all__ = ["CountSettings", "CountWords", "SumCounts", "WriteCountTable"]
@@ -125,6 +124,8 @@ class CountWords(beam.PTransform):
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply to a PCollection of units."""
+        # Whoever runs this, counts go through the runner: see there what it would lose.
+        send_without_timer()
         return (
             units
             | "CountUnit" >> beam.ParDo(self._count).with_output_types(tuple[int, bytes])
@@ -164,12 +165,11 @@ class _CountUnit(beam.DoFn):
         )
         rejects = Rejects(unit, self._read)
         progress = ProgressReporter(self._progress_folder)
-        totals = UnitTotals(unit=unit.index)
+        report = UnitReport.start()
         tables: list[pa.Table] = []
         for batch in read_unit(unit, self._read, finder, rejects):
             table = _count_batch(batch, settings, unit)
-            totals.add(batch, specials)
-            totals.occurrences += pc.sum(table["count"]).as_py() or 0
+            report.add(batch, table, specials)
             progress.add(batch["text"].nbytes)
             tables.append(table)
             if sum(each.nbytes for each in tables) > _TABLE_BYTES:
@@ -178,46 +178,13 @@ class _CountUnit(beam.DoFn):
                 yield from self._emit(tables.pop())
         if tables:
             yield from self._emit(add_tables(tables))
-        self._report(totals, rejects)
+        if self._output:
+            rejects.write(self._output)
+            report.write(self._output, unit.index, rejects)
 
     def _emit(self, table: pa.Table) -> Iterator[tuple[int, bytes]]:
         for bucket, rows in split_by_bucket(table, self._buckets):
             yield bucket, to_ipc(rows)
-
-    def _report(self, totals: UnitTotals, rejects: Rejects) -> None:
-        if not self._output:
-            return
-        totals.finish(rejects)
-        rejects.write(self._output)
-        data = json.dumps(totals.__dict__, sort_keys=True).encode()
-        write_atomically(join(self._output, REPORT_FOLDER), f"unit-{totals.unit:05d}.json", data)
-
-
-@dataclass
-class UnitTotals:
-    """What one unit held, written beside the counts so that nothing rests on runner counters."""
-
-    unit: int
-    documents_in: int = 0
-    documents: int = 0
-    bytes: int = 0
-    occurrences: int = 0
-    rejects: dict[str, int] = field(default_factory=dict)
-    accepted: dict[str, int] = field(default_factory=dict)
-    special_text: dict[str, int] = field(default_factory=Counter)
-
-    def add(self, batch: pa.RecordBatch, specials: SpecialTokens) -> None:
-        """Count the documents that end in `batch`, its bytes of text, and special tokens in it."""
-        for token, hits in specials.count(batch["text"]).items():
-            self.special_text[token] += hits
-        self.documents += pc.sum(batch["is_last"]).as_py() or 0
-        self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
-
-    def finish(self, rejects: Rejects) -> None:
-        """Take over what the reader counted: documents, rejected rows, accepted anomalies."""
-        self.documents_in = rejects.documents_in
-        self.rejects = dict(rejects.counts)
-        self.accepted = dict(rejects.accepted)
 
 
 def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> pa.Table:

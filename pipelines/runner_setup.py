@@ -147,7 +147,7 @@ def _load_dask() -> None:
     except ImportError as error:
         raise SettingsError(
             f"--runner=DaskRunner needs the package distributed ({error}); "
-            "install it with: pip install 'beam-bpe[dask]'"
+            "install it with: pip install dask distributed"
         ) from error
 
 

@@ -68,6 +68,14 @@ def tiny(data_dir: Path) -> Path:
     return data_dir / "tiny_shakespeare.txt"
 
 
+@pytest.fixture
+def small(tiny: Path, tmp_path: Path) -> Path:
+    """The first 40,000 bytes of it, in a file that the test may change."""
+    path = tmp_path / "small.txt"
+    path.write_bytes(tiny.read_bytes()[:40_000])
+    return path
+
+
 @pytest.fixture(scope="session")
 def model_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small tokenizer with one special token, as a model directory."""

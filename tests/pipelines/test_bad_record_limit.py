@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from bpe.errors import OutputError
-from pipelines.count_artifact import REPORT_FOLDER, finish_counts
+from pipelines.count_artifact import finish_counts
+from pipelines.unit_reports import REPORT_FOLDER
 
 Run = Callable[..., Any]
 ROWS = b'{"text": "some words"}\nnonsense\n{"text": "others"}\n' * 5

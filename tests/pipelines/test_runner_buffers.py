@@ -9,9 +9,10 @@ from typing import Any
 
 import apache_beam as beam
 import pytest
+from apache_beam.runners.portability.fn_api_runner import worker_handlers
 from apache_beam.runners.worker import data_plane
 
-from pipelines import count_words
+from pipelines import CountSettings, CountWords, ReadOptions, count_words
 from pipelines.runner_setup import make_pipeline_options, run_pipeline
 
 
@@ -48,6 +49,14 @@ def test_no_timer_empties_a_buffer_that_is_being_filled(
     assert not made
     found = sorted((path.name[0], path.read_text()) for path in tmp_path.iterdir())
     assert found == [(key, "16") for key in "0123"]
+
+
+def test_counting_in_a_pipeline_of_ones_own_runs_without_the_timer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(worker_handlers, "DATA_BUFFER_TIME_LIMIT_MS", 1000)
+    _ = beam.Pipeline() | beam.Create([b""]) | CountWords(CountSettings("gpt2"), ReadOptions())
+    assert worker_handlers.DATA_BUFFER_TIME_LIMIT_MS == 0
 
 
 def test_counts_that_a_runner_loses_are_noticed(

@@ -10,16 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from bpe.counting import count_pretokens
 from bpe.tokenizer import Tokenizer
-from bpe.training import train, train_raw
 
 Run = Callable[..., Any]
 Tree = Callable[[Path], dict[str, bytes]]
-SMALL = 40_000
 ONE, TWO, THIRTEEN = 1 << 30, 557_700, 85_800
 
 
@@ -31,13 +27,6 @@ def golden(data_dir: Path, name: str) -> list[tuple[bytes, bytes]]:
 def digest(merges: list[tuple[bytes, bytes]]) -> str:
     lines = "\n".join(f"{left.hex()} {right.hex()}" for left, right in merges)
     return hashlib.sha256(lines.encode()).hexdigest()[:16]
-
-
-@pytest.fixture
-def small(tiny: Path, tmp_path: Path) -> Path:
-    path = tmp_path / "small.txt"
-    path.write_bytes(tiny.read_bytes()[:SMALL])
-    return path
 
 
 @pytest.mark.parametrize("range_bytes", [ONE, TWO, THIRTEEN])
@@ -205,89 +194,6 @@ def test_incomplete_counts_are_counted_again(small: Path, tmp_path: Path, run: R
     assert not (output / "counts" / "bucket-00099.arrow").exists()
 
 
-def test_from_counts_trains_without_the_text(small: Path, tmp_path: Path, run: Run) -> None:
-    assert run("train", "--input", small, "--vocab-size", 300, "--output", tmp_path / "a").code == 0
-    text = small.read_bytes()
-    small.unlink()
-    done = run(
-        *("train", "--from-counts", tmp_path / "a" / "counts", "--vocab-size", 350),
-        *("--output", tmp_path / "b"),
-    )
-    assert done.code == 0, done.err
-    expected = train(count_pretokens(text, "gpt2"), 350, pretokenizer="gpt2")
-    assert Tokenizer.load(tmp_path / "b").merges == expected.merges
-
-
-def test_from_counts_takes_an_arrow_file_made_elsewhere(tmp_path: Path, run: Run) -> None:
-    counts = count_pretokens("ab ab abab", "gpt2")
-    path = tmp_path / "counts.arrow"
-    with pa.ipc.new_file(str(path), counts.schema) as writer:
-        writer.write_table(counts)
-    command = ("train", "--from-counts", path, "--vocab-size", 258)
-    done = run(*command, "--output", tmp_path / "out")
-    assert done.code == 0, done.err
-    assert Tokenizer.load(tmp_path / "out").merges == [(b"a", b"b"), (b" ", b"ab")]
-    path.write_bytes(b"no arrow")
-    assert "no Arrow IPC file" in run(*command, "--output", tmp_path / "other").err
-
-
-def test_from_counts_takes_a_bare_table_if_told_the_pretokenizer(tmp_path: Path, run: Run) -> None:
-    path = tmp_path / "counts.arrow"
-
-    def command(table: pa.Table, *options: str) -> Any:
-        with pa.ipc.new_file(str(path), table.schema) as writer:
-            writer.write_table(table)
-        output = tmp_path / "".join(["out", *options])
-        return run(
-            "train", "--from-counts", path, "--vocab-size", 258, "--output", output, *options
-        )
-
-    bare = pa.table({"word": [b"ab", b" ab", b"abab"], "count": [1, 2, 1]})
-    refused = command(bare)
-    assert refused.code == 1
-    assert f"--from-counts {path}" in refused.err
-    assert "give the one that did (--pretokenizer" in refused.err
-    done = command(bare, "--pretokenizer", "cl100k")
-    assert done.code == 0, done.err
-    found = Tokenizer.load(tmp_path / "out--pretokenizercl100k")
-    assert found.scheme.name == "cl100k"
-    assert found.merges == [(b"a", b"b"), (b" ", b"ab")]
-    refused = command(pa.table({"word": [b"ab"]}), "--pretokenizer", "gpt2")
-    assert "has no column 'count'" in refused.err
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        (["--pretokenizer", "cl100k"], "scheme"),
-        (["--special-text", "allow", "--special-token", "<|x|>"], "special_text"),
-        (["--tie-order", "first"], "--tie-order first"),
-    ],
-)
-def test_counts_of_another_kind_are_refused(
-    options: list[str], named: str, small: Path, tmp_path: Path, run: Run
-) -> None:
-    assert run("train", "--input", small, "--vocab-size", 300, "--output", tmp_path / "a").code == 0
-    counts = tmp_path / "a" / "counts"
-    refused = run(
-        "train", "--from-counts", counts, "--vocab-size", 300, "--output", tmp_path / "b", *options
-    )
-    assert refused.code == 1
-    assert str(counts) in refused.err
-    assert named in refused.err
-    assert "Traceback" not in refused.err
-
-
-def test_damaged_counts_are_refused_by_file(small: Path, tmp_path: Path, run: Run) -> None:
-    assert run("train", "--input", small, "--vocab-size", 300, "--output", tmp_path / "a").code == 0
-    counts = tmp_path / "a" / "counts"
-    bucket = counts / "bucket-00002.arrow"
-    bucket.write_bytes(bucket.read_bytes()[:-1])
-    refused = run("train", "--from-counts", counts, "--vocab-size", 300, "--output", tmp_path / "b")
-    assert refused.code == 1
-    assert str(bucket) in refused.err
-
-
 def test_stopping_early_is_said(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "text.txt"
     source.write_text("ab ab ab")
@@ -307,30 +213,6 @@ def test_first_tie_order_is_by_place_in_the_corpus(tmp_path: Path, run: Run) -> 
     )
     assert done.code == 0, done.err
     assert Tokenizer.load(tmp_path / "out").merges == [(b"y", b"x")]
-
-
-def test_training_without_a_pretokenizer(
-    tiny: Path, data_dir: Path, tmp_path: Path, run: Run
-) -> None:
-    expected = golden(data_dir, "feste_tiny_512")[:20]
-    done = run(
-        *("train", "--input", tiny, "--pretokenizer", "none", "--tie-order", "bytes"),
-        *("--vocab-size", 256 + len(expected), "--range-bytes", "100kB"),
-        *("--output", tmp_path / "out"),
-    )
-    assert done.code == 0, done.err
-    assert Tokenizer.load(tmp_path / "out").merges == expected
-
-
-def test_raw_training_beyond_the_memory_allowed_is_refused_before_reading(
-    tiny: Path, tmp_path: Path, run: Run
-) -> None:
-    done = run(
-        *("train", "--input", tiny, "--pretokenizer", "none", "--vocab-size", 300),
-        *("--driver-memory", "1MB", "--output", tmp_path / "out"),
-    )
-    assert done.code == 1
-    assert "--driver-memory" in done.err
 
 
 def test_the_golden_file_is_stored_and_a_failing_one_is_refused(
@@ -411,16 +293,6 @@ def test_output_that_cannot_be_written_is_refused_before_work(
     assert str(output) in refused.err
 
 
-def test_input_and_counts_exclude_each_other(small: Path, tmp_path: Path, run: Run) -> None:
-    assert run("train", "--vocab-size", 300, "--output", tmp_path / "out").code == 1
-    both = run(
-        *("train", "--input", small, "--from-counts", tmp_path, "--vocab-size", 300),
-        *("--output", tmp_path / "out"),
-    )
-    assert both.code == 1
-    assert "--from-counts" in both.err
-
-
 def test_special_tokens_in_the_text_are_counted_and_said(tmp_path: Path, run: Run) -> None:
     source = tmp_path / "a.txt"
     source.write_text("one<|x|>two<|y|>" * 30)
@@ -444,47 +316,14 @@ def test_special_tokens_in_the_text_are_counted_and_said(tmp_path: Path, run: Ru
     assert "special text" not in plain.out
 
 
-@pytest.mark.usefixtures("backend")
-def test_raw_training_takes_special_tokens_as_asked(tmp_path: Path, run: Run) -> None:
-    source = tmp_path / "a.txt"
-    source.write_text("abab<|x|>abab<|x|>ba")
-    options = ("--vocab-size", 259, "--special-token", "<|x|>", "--min-frequency", 1)
-    command = ("train", "--input", source, "--pretokenizer", "none", *options)
-    text = run(*command, "--output", tmp_path / "text")
-    assert "special text     2 '<|x|>' as ordinary text\n" in text.out
-    cut = run(*command, "--output", tmp_path / "cut", "--special-text", "allow")
-    assert cut.code == 0, cut.err
-    assert "documents        1\n" in cut.out
-    assert "special text     2 '<|x|>' where documents were cut\n" in cut.out
-    parts = ["abab", "abab", "ba"]
-    wanted = train_raw(parts, 259, special_tokens=["<|x|>"], min_frequency=1)
-    found = Tokenizer.load(tmp_path / "cut")
-    assert found.merges == wanted.merges != Tokenizer.load(tmp_path / "text").merges
-    assert found.training["totals"]["special_text"] == {"<|x|>": 2}
-    refused = run(*command, "--output", tmp_path / "no", "--special-text", "reject")
-    assert refused.code == 1
-    assert "a.txt: document 0:0 holds the special token '<|x|>' at byte 4; " in refused.err
-
-
-def test_rows_that_raw_training_skips_are_listed_and_counted(tmp_path: Path, run: Run) -> None:
-    source = tmp_path / "a.jsonl"
-    source.write_text('{"text": "some text"}\nnonsense\n{"text": 3}\n')
-    output = tmp_path / "out"
-    command = ("train", "--input", source, "--vocab-size", 300, "--pretokenizer", "none")
-    done = run(*command, "--output", output, "--on-bad-record", "skip")
+def test_training_without_a_pretokenizer(
+    tiny: Path, data_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    expected = golden(data_dir, "feste_tiny_512")[:20]
+    done = run(
+        *("train", "--input", tiny, "--pretokenizer", "none", "--tie-order", "bytes"),
+        *("--vocab-size", 256 + len(expected), "--range-bytes", "100kB"),
+        *("--output", tmp_path / "out"),
+    )
     assert done.code == 0, done.err
-    assert "rejected         bad_json 1, text_not_string 1" in done.out
-    listed = output / "rejects" / "unit-00000.jsonl"
-    assert [json.loads(row)["row"] for row in listed.read_text().splitlines()] == [2, 3]
-    totals = Tokenizer.load(output).training["totals"]
-    assert totals["documents"] == 1
-    assert sum(totals["rejects"].values()) == 2
-    source.write_text('{"text": "some text"}\n')
-    assert run(*command, "--output", output, "--overwrite").code == 0
-    assert not listed.exists()
-    source.write_text("nonsense\n" * 3)
-    # One row a unit: the limit is over all of them.
-    few = ("--on-bad-record", "skip", "--max-bad-records", 2, "--range-bytes", 9)
-    refused = run(*command, "--output", tmp_path / "few", *few)
-    assert refused.code == 1
-    assert "--max-bad-records=2" in refused.err
+    assert Tokenizer.load(tmp_path / "out").merges == expected

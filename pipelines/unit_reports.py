@@ -1,0 +1,108 @@
+"""What each unit of a counting job leaves beside its counts, until the manifest holds the sum."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.errors import OutputError
+from bpe.special_tokens import SpecialTokens
+from pipelines.output_files import (
+    TEMPORARY,
+    delete_files,
+    join,
+    list_files,
+    read_bytes,
+    remove_temporary_files,
+    write_atomically,
+)
+from pipelines.rejects import Rejects
+
+__all__ = ["REPORT_FOLDER", "UnitReport", "occurrences_in", "read_reports", "remove_reports"]
+
+REPORT_FOLDER = TEMPORARY
+"""Sub-folder of a count table for the reports."""
+
+_REPORT = re.compile(r"unit-\d{5,}\.json")
+
+
+class UnitReport(msgspec.Struct):
+    """What counting a unit brought, left as a file: nothing rests on the runner's counters.
+
+    Attributes:
+        documents_in: documents that start in the unit, rejected rows among them.
+        documents: documents that end in it and were counted.
+        bytes: of their text.
+        occurrences: pre-tokens counted, repeats included.
+        rejects, accepted: rows set aside by reason, and anomalies read all the same by name.
+        special_text: how often each special token is spelled out.
+    """
+
+    documents_in: int
+    documents: int
+    bytes: int
+    occurrences: int
+    rejects: dict[str, int]
+    accepted: dict[str, int]
+    special_text: dict[str, int]
+
+    @classmethod
+    def start(cls) -> UnitReport:
+        """The report of a unit of which nothing is counted yet."""
+        return cls(0, 0, 0, 0, {}, {}, {})
+
+    def add(self, batch: pa.RecordBatch, counts: pa.Table, specials: SpecialTokens) -> None:
+        """Count a batch of pieces, the table of its words, and special tokens in its text."""
+        for token, hits in specials.count(batch["text"]).items():
+            self.special_text[token] = self.special_text.get(token, 0) + hits
+        self.documents += pc.sum(batch["is_last"]).as_py() or 0
+        self.bytes += pc.sum(pc.binary_length(batch["text"])).as_py() or 0
+        self.occurrences += occurrences_in(counts)
+
+    def write(self, directory: str, unit: int, rejects: Rejects) -> None:
+        """Take over what the reader counted, and write the report of a unit."""
+        self.documents_in = rejects.documents_in
+        self.rejects = dict(rejects.counts)
+        self.accepted = dict(rejects.accepted)
+        folder = join(directory, REPORT_FOLDER)
+        write_atomically(folder, _report_name(unit), msgspec.json.encode(self))
+
+
+def _report_name(unit: int) -> str:
+    return f"unit-{unit:05d}.json"
+
+
+def read_reports(directory: str, units: int) -> list[UnitReport]:
+    """The reports of all units of a count table.
+
+    Raises:
+        OutputError: one is missing or damaged.
+    """
+    folder = join(directory, REPORT_FOLDER)
+    names = set(list_files(folder))
+    reports = []
+    for index in range(units):
+        path = join(folder, _report_name(index))
+        if _report_name(index) not in names:
+            raise OutputError(f"{path}: is missing although the job ended; run it again")
+        try:
+            reports.append(msgspec.json.decode(read_bytes(path), type=UnitReport))
+        except msgspec.MsgspecError as error:
+            raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
+    return reports
+
+
+def remove_reports(directory: str) -> None:
+    """Remove the reports, and what else is temporary in the folder of a count table."""
+    folder = join(directory, REPORT_FOLDER)
+    delete_files(folder, [name for name in list_files(folder) if _REPORT.fullmatch(name)])
+    remove_temporary_files(directory)
+
+
+def occurrences_in(table: pa.Table) -> int:
+    """All pre-tokens of a count table, repeats included."""
+    # Python's integers: the sum over all words may pass int64.
+    return sum(int(pc.sum(chunk).as_py() or 0) for chunk in table["count"].chunks)

@@ -64,7 +64,7 @@ void PieceCache<Id>::allocate(size_t entries) {
   used_ = 0;
   // In a sparse table few entries are out of their slots, and it needs hardly more of the
   // processor's caches; but the pages of a large one have to be cleared first.
-  limit_ = entries <= kSparseEntries ? entries / 4 : entries / 2;
+  limit_ = entries <= kSparseEntries ? entries / 4 : entries / 2 + entries / 8;
 }
 
 template <typename Id>

@@ -82,10 +82,38 @@ struct SchemeTraits {
   static constexpr bool space_to_end = gpt2 || scheme == SchemeId::cl100k;
 };
 
+// First bytes of the three-byte characters of a block, for the stretches of Unicode that Chinese
+// and Korean texts are made of. All three bytes lie in the block.
+struct EastAsianStarts {
+  uint64_t letters;      // Lo
+  uint64_t punctuation;  // of class "other"
+};
+
+template <class Simd>
+EastAsianStarts east_asian_starts(const typename Simd::Block& block) {
+  const auto equal = [&block](int byte) { return Simd::equal(block, static_cast<char>(byte)); };
+  const auto in_range = [&block](int first, int last) {
+    return Simd::in_range(block, static_cast<char>(first), static_cast<char>(last));
+  };
+  const uint64_t trailing = in_range(0x80, 0xBF);
+  const uint64_t complete = trailing >> 1 & trailing >> 2;
+  // U+4000..U+9FFF but for U+4DC0..U+4DFF (E4 B7), and U+B000..U+CFFF.
+  uint64_t letters = in_range(0xE5, 0xE9) | in_range(0xEB, 0xEC);
+  letters |= equal(0xE4) & ~(equal(0xB7) >> 1);
+  // U+3001..U+3004 and U+3008..U+3020; U+FF01..U+FF0F, U+FF1A..U+FF20 and U+FF3B..U+FF3F.
+  const uint64_t ideographic = equal(0xE3) & equal(0x80) >> 1 &
+                               (in_range(0x81, 0x84) | in_range(0x88, 0xA0)) >> 2;
+  const uint64_t fullwidth =
+      equal(0xEF) & equal(0xBC) >> 1 &
+      (in_range(0x81, 0x8F) | in_range(0x9A, 0xA0) | in_range(0xBB, 0xBF)) >> 2;
+  return {letters & complete, ideographic | fullwidth};
+}
+
 // high: bytes above 0x7F.
-template <SchemeId scheme>
-__attribute__((noinline)) WideMasks wide_masks(const TextView& view, uint64_t high, size_t at,
-                                               Spilled spilled) {
+template <SchemeId scheme, class Simd>
+__attribute__((noinline)) WideMasks wide_masks(const TextView& view,
+                                               const typename Simd::Block& block, uint64_t high,
+                                               size_t at, Spilled spilled) {
   using Traits = SchemeTraits<scheme>;
   WideMasks masks = {};
   const auto add = [&masks](uint64_t bytes, uint8_t classes) {
@@ -105,6 +133,12 @@ __attribute__((noinline)) WideMasks wide_masks(const TextView& view, uint64_t hi
     masks.inner = bytes;
     high &= ~bytes;
   }
+  const EastAsianStarts east_asian = east_asian_starts<Simd>(block);
+  const auto three_bytes = [](uint64_t starts) { return starts | starts << 1 | starts << 2; };
+  const uint64_t known = east_asian.letters | east_asian.punctuation;
+  masks.letter |= three_bytes(east_asian.letters);
+  masks.inner |= known << 1 | known << 2;
+  high &= ~three_bytes(known);
   while (high) {
     const unsigned bit = lowest_bit(high);
     const size_t left = view.length - at - bit;
@@ -205,7 +239,7 @@ class BlockScanner {
       masks.newline = Simd::equal(block, '\r') | Simd::equal(block, '\n');
     }
     if (__builtin_expect(high != 0, 0)) {
-      const WideMasks wide = wide_masks<scheme>(view_, high, at, spilled_);
+      const WideMasks wide = wide_masks<scheme, Simd>(view_, block, high, at, spilled_);
       masks.letter |= wide.letter;
       masks.number |= wide.number;
       masks.space |= wide.space;

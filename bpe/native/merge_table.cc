@@ -6,25 +6,8 @@
 #include <unordered_map>
 
 namespace beam_bpe {
-namespace {
-
-// By merge: whether it is the one that makes its token when the token's bytes stand alone.
-std::vector<bool> find_happening(const EncodingModel& model, const RankedMerges& merges) {
-  std::vector<bool> happens(model.merges.size(), false);
-  std::vector<uint32_t> ids;
-  HeapMergeScratch scratch;
-  for (size_t i = 0; i < model.ids.size(); ++i) {
-    const std::string& bytes = model.tokens[i];
-    const uint32_t rank =
-        merges.encode(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ids, scratch);
-    if (rank != kNoToken && ids.size() == 1 && ids[0] == model.ids[i]) happens[rank] = true;
-  }
-  return happens;
-}
-
-}  // namespace
-
-MergeTable::MergeTable(const EncodingModel& model, const RankedMerges& merges) {
+MergeTable::MergeTable(const EncodingModel& model, const RankedMerges& merges,
+                       const std::vector<uint32_t>& last_merges) {
   std::unordered_map<uint32_t, uint32_t> inner;
   for (uint32_t byte = 0; byte < 256; ++byte) {
     pairs_.push_back({byte, byte});
@@ -32,7 +15,10 @@ MergeTable::MergeTable(const EncodingModel& model, const RankedMerges& merges) {
     sizes_.push_back(1);
     inner.emplace(outer_.back(), byte);
   }
-  const std::vector<bool> happens = find_happening(model, merges);
+  std::vector<bool> happens(model.merges.size(), false);
+  for (const uint32_t rank : last_merges) {
+    if (rank != kNoToken) happens[rank] = true;
+  }
   for (size_t rank = 0; rank < model.merges.size(); ++rank) {
     if (!happens[rank]) continue;
     const Merge& merge = model.merges[rank];

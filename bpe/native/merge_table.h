@@ -26,8 +26,10 @@ class MergeTable {
     uint32_t right;
   };
 
-  // `merges` must be monotone. Throws VocabularyError for more than 2^21 - 256 merges.
-  MergeTable(const EncodingModel& model, const RankedMerges& merges);
+  // `merges` must be monotone; last_merges as they give it. Throws VocabularyError for more than
+  // 2^21 - 256 merges.
+  MergeTable(const EncodingModel& model, const RankedMerges& merges,
+             const std::vector<uint32_t>& last_merges);
 
   size_t token_count() const { return pairs_.size(); }  // inner numbers, bytes included
   uint32_t outer_id(uint32_t token) const { return outer_[token]; }

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kFewestEntries = size_t{1} << 13;
 constexpr size_t kMostEntries = size_t{1} << 25;  // slots are 32-bit byte offsets
+constexpr size_t kSparseEntries = size_t{1} << 17;
 constexpr size_t kFewestLongEntries = size_t{1} << 10;
 
 // An entry farther than this from its slot is not found, nor one put there: no input can make the
@@ -17,7 +18,7 @@ constexpr size_t kFewestLongEntries = size_t{1} << 10;
 constexpr size_t kMostSteps = 16;
 
 // Text behind one distinct pre-token, roughly, in a large document.
-constexpr size_t kBytesPerPiece = 512;
+constexpr size_t kBytesPerPiece = 256;
 
 size_t power_of_two_up_to(size_t value) {
   size_t power = 1;
@@ -61,9 +62,9 @@ void PieceCache<Id>::allocate(size_t entries) {
   entries_ = entries;
   slot_mask_ = static_cast<uint32_t>((entries - 1) * kEntryBytes);
   used_ = 0;
-  // A sparse table costs address space, but hardly any more of the processor's caches, and few
-  // entries then are out of their slots.
-  limit_ = entries < most_entries_ ? entries / 4 : entries / 2 + entries / 8;
+  // In a sparse table few entries are out of their slots, and it needs hardly more of the
+  // processor's caches; but the pages of a large one have to be cleared first.
+  limit_ = entries <= kSparseEntries ? entries / 4 : entries / 2 + entries / 8;
 }
 
 template <typename Id>

@@ -8,26 +8,30 @@ namespace beam_bpe {
 
 PieceMerger::PieceMerger(std::shared_ptr<const EncodingModel> model) : model_(std::move(model)) {
   auto ranked = std::make_unique<RankedMerges>(*model_);
-  if (model_->whole_piece) find_unreachable(*ranked);
+  const std::vector<uint32_t> last_merges = ranked->last_merges();
+  if (model_->whole_piece) find_unreachable(*ranked, last_merges);
   if (ranked->is_monotone()) {
-    table_ = std::make_unique<MergeTable>(*model_, *ranked);
+    table_ = std::make_unique<MergeTable>(*model_, *ranked, last_merges);
     backtracking_ = std::make_unique<BacktrackingMerger>(*table_);
   } else {
     ranked_ = std::move(ranked);
   }
 }
 
-void PieceMerger::find_unreachable(const RankedMerges& merges) {
-  std::unordered_map<std::string, uint32_t> whole;  // of equal tokens the last one counts
-  for (size_t i = 0; i < model_->ids.size(); ++i) whole[model_->tokens[i]] = model_->ids[i];
-  std::vector<uint32_t> ids;
-  HeapMergeScratch scratch;
-  for (const auto& [bytes, id] : whole) {
+void PieceMerger::find_unreachable(const RankedMerges& merges,
+                                   const std::vector<uint32_t>& last_merges) {
+  for (size_t i = 0; i < model_->ids.size(); ++i) {
+    const std::string& bytes = model_->tokens[i];
     if (bytes.empty()) continue;
-    merges.encode(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ids, scratch);
-    if (ids.size() == 1 && ids[0] == id) continue;
-    unreachable_.emplace(bytes, id);
-    longest_unreachable_ = std::max(longest_unreachable_, bytes.size());
+    const bool is_byte = bytes.size() == 1 &&
+                         merges.byte_id(static_cast<uint8_t>(bytes[0])) == model_->ids[i];
+    // Of tokens with the same bytes the last one counts.
+    if (last_merges[i] != kNoToken || is_byte) {
+      unreachable_.erase(bytes);
+    } else {
+      unreachable_[bytes] = model_->ids[i];
+      longest_unreachable_ = std::max(longest_unreachable_, bytes.size());
+    }
   }
 }
 

@@ -38,7 +38,7 @@ class PieceMerger {
  private:
   // Id of a piece that is a token which merges do not reach; kNoToken otherwise.
   uint32_t unreachable_piece(const uint8_t* piece, size_t size) const;
-  void find_unreachable(const RankedMerges& merges);
+  void find_unreachable(const RankedMerges& merges, const std::vector<uint32_t>& last_merges);
 
   std::shared_ptr<const EncodingModel> model_;
   std::unique_ptr<RankedMerges> ranked_;  // of models without normal form

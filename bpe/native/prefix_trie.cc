@@ -18,6 +18,8 @@ std::vector<std::string> spell_tokens(const MergeTable& table) {
   return bytes;
 }
 
+constexpr size_t kMostTries = 256;
+
 // A plain trie as sorted child lists, and what is to be known of its nodes.
 struct PlainTrie {
   struct Node {
@@ -83,8 +85,15 @@ PrefixTrie::PrefixTrie(const MergeTable& table) : starts_(size_t{1} << 16) {
         return nodes_[base + child.first].parent == kNoState;
       });
     };
-    size_t base = lowest_free > 255 ? lowest_free - 255 : 1;
-    while (!fits(base)) ++base;
+    const uint8_t lowest = std::min_element(node.children.begin(), node.children.end())->first;
+    size_t base = lowest_free > lowest ? lowest_free - lowest : 1;
+    size_t tries = 0;
+    while (!fits(base)) {
+      ++base;
+      ++tries;
+    }
+    // Where much was tried in vain the array is nearly full: later searches begin behind it.
+    if (tries > kMostTries) lowest_free = std::max(lowest_free, base);
     nodes_[state].base = static_cast<uint32_t>(base);
     for (const auto& [byte, child] : node.children) {
       const auto next = static_cast<uint32_t>(base + byte);

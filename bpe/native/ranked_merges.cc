@@ -10,6 +10,8 @@ uint64_t pair_key(uint32_t left, uint32_t right) {
   return static_cast<uint64_t>(left) << 32 | right;
 }
 
+size_t hash_of(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u >> 20; }
+
 }  // namespace
 
 RankedMerges::RankedMerges(const EncodingModel& model) : model_(model) {
@@ -47,7 +49,9 @@ void RankedMerges::index_tokens() {
 }
 
 void RankedMerges::index_merges() {
-  ranks_.reserve(model_.merges.size());
+  size_t slots = 16;
+  while (slots < model_.merges.size() * 2) slots *= 2;
+  ranks_.assign(slots, Slot{});
   for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
     const Merge& merge = model_.merges[rank];
     if (!has_id(merge.left) || !has_id(merge.right) || !has_id(merge.result) ||
@@ -57,7 +61,9 @@ void RankedMerges::index_merges() {
                                   std::to_string(merge.left) + ", " + std::to_string(merge.right) +
                                   ") does not spell token " + std::to_string(merge.result));
     }
-    ranks_[pair_key(merge.left, merge.right)] = static_cast<uint32_t>(rank);
+    // Of a pair given twice the last merge counts.
+    Slot& slot = slot_of(pair_key(merge.left, merge.right));
+    slot = {pair_key(merge.left, merge.right), static_cast<uint32_t>(rank)};
   }
 }
 
@@ -72,14 +78,31 @@ void RankedMerges::check_order() {
   }
 }
 
-uint32_t RankedMerges::rank(uint32_t left, uint32_t right) const {
-  const auto found = ranks_.find(pair_key(left, right));
-  return found == ranks_.end() ? kNoToken : found->second;
+RankedMerges::Slot& RankedMerges::slot_of(uint64_t pair) {
+  size_t at = hash_of(pair) & (ranks_.size() - 1);
+  while (ranks_[at].pair != pair && ranks_[at].pair != kEmpty) at = (at + 1) & (ranks_.size() - 1);
+  return ranks_[at];
 }
 
-bool RankedMerges::is_known(size_t rank) const {
-  const Merge& merge = model_.merges[rank];
-  return ranks_.at(pair_key(merge.left, merge.right)) == rank;
+uint32_t RankedMerges::rank(uint32_t left, uint32_t right) const {
+  const uint64_t pair = pair_key(left, right);
+  for (size_t at = hash_of(pair) & (ranks_.size() - 1);; at = (at + 1) & (ranks_.size() - 1)) {
+    if (ranks_[at].pair == pair) return ranks_[at].rank;
+    if (ranks_[at].pair == kEmpty) return kNoToken;
+  }
+}
+
+std::vector<uint32_t> RankedMerges::last_merges() const {
+  std::vector<uint32_t> found(model_.ids.size(), kNoToken);
+  std::vector<uint32_t> ids;
+  HeapMergeScratch scratch;
+  for (size_t i = 0; i < model_.ids.size(); ++i) {
+    const std::string& bytes = model_.tokens[i];
+    const uint32_t last =
+        encode(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size(), ids, scratch);
+    if (ids.size() == 1 && ids[0] == model_.ids[i]) found[i] = last;
+  }
+  return found;
 }
 
 uint32_t RankedMerges::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "encoding_model.h"
@@ -34,20 +33,28 @@ class RankedMerges {
   uint32_t encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
                   HeapMergeScratch& scratch) const;
 
-  // Whether merges[rank] is looked up for its pair (of a pair given twice, the last one is).
-  bool is_known(size_t rank) const;
+  // By position in the model's tokens: the rank of the merge that comes last when the token's
+  // bytes are encoded on their own. kNoToken if that does not give the token, and for a byte.
+  std::vector<uint32_t> last_merges() const;
 
  private:
+  struct Slot {
+    uint64_t pair = kEmpty;
+    uint32_t rank = kNoToken;
+  };
+  static constexpr uint64_t kEmpty = UINT64_MAX;
+
   void index_tokens();
   void index_merges();
   void check_order();
   bool has_id(uint32_t id) const { return id < index_.size() && index_[id] != kNoToken; }
+  Slot& slot_of(uint64_t pair);
   uint32_t rank(uint32_t left, uint32_t right) const;
 
   const EncodingModel& model_;
   uint32_t byte_ids_[256];
   std::vector<uint32_t> index_;  // id to position in the model's tokens
-  std::unordered_map<uint64_t, uint32_t> ranks_;
+  std::vector<Slot> ranks_;      // by pair, open addressing
   bool is_monotone_ = true;
 };
 

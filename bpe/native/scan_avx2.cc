@@ -45,7 +45,7 @@ struct Avx2 {
     return bits(_mm256_cmpeq_epi8(block.low, wanted), _mm256_cmpeq_epi8(block.high, wanted));
   }
 
-  // first..last, of ASCII: shifted to the top of the signed range, one comparison is enough.
+  // Bytes first..last, unsigned: shifted to the top of the signed range, one comparison is enough.
   static uint64_t in_range(const Block& block, char first, char last) {
     const __m256i shift = _mm256_set1_epi8(static_cast<char>(0x7F - last));
     const __m256i below = _mm256_set1_epi8(static_cast<char>(0x7F - (last - first) - 1));

@@ -23,10 +23,12 @@ import importlib
 import os
 import shlex
 import shutil
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import apache_beam as beam
@@ -255,12 +257,16 @@ def _watch_workers(lost_worker: Callable[[str], None]) -> Iterator[None]:
     """See worker processes of `multi_processing` die.
 
     Beam waits for each in a thread of its own, which raises when the process ends badly; nothing
-    in Beam looks at that thread, but Python tells `threading.excepthook`.
+    in Beam looks at that thread, but Python tells `threading.excepthook`. Workers that end because
+    this process was interrupted are no news.
     """
     before = threading.excepthook
+    interrupted = threading.Event()
 
     def on_thread_error(details: threading.ExceptHookArgs) -> None:
         text = str(details.exc_value)
+        if interrupted.is_set():
+            return
         if text.startswith("Worker subprocess exited"):
             lost_worker(f"a worker process died ({text.lower()})")
         # Threads that listened to the dead worker fail as well; nobody needs their tracebacks.
@@ -269,9 +275,30 @@ def _watch_workers(lost_worker: Callable[[str], None]) -> Iterator[None]:
 
     threading.excepthook = on_thread_error
     try:
-        yield
+        with _noted_interrupt(interrupted):
+            yield
     finally:
         threading.excepthook = before
+
+
+@contextmanager
+def _noted_interrupt(interrupted: threading.Event) -> Iterator[None]:
+    """Set `interrupted` at Ctrl-C, before the KeyboardInterrupt that comes of it is raised."""
+    is_main = threading.current_thread() is threading.main_thread()
+    # Only the main thread may set handlers; one that somebody else has set stays.
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
+        interrupted.set()
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_process(sentence: str) -> None:

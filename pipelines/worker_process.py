@@ -37,6 +37,10 @@ def main() -> None:
         sdk_worker_main.main(sys.argv)
     except grpc.RpcError:
         os._exit(1)
+    # Without the interpreter's own end: a thread of Beam's that is inside native code at that
+    # moment would abort the process, and the driver would take that for a worker that died.
+    logging.shutdown()
+    os._exit(0)
 
 
 def _end_with_connection() -> None:

@@ -10,7 +10,7 @@ import re
 
 from bpe.errors import SettingsError
 from bpe.version import __version__
-from pipelines.read_options import parse_separator
+from pipelines.read_options import INPUT_FORMATS, parse_separator
 
 __all__ = ["UsageError", "make_parser", "parse_size"]
 
@@ -94,10 +94,10 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
     )
     add(
         "--input-format",
-        choices=("auto", "text", "lines", "jsonl"),
+        choices=INPUT_FORMATS,
         default="auto",
-        help="auto: .jsonl and .ndjson by name, everything else text (a file is one document); "
-        "lines: a line is a document",
+        help="auto: .jsonl, .ndjson, .parquet, .arrow and .feather by name, everything else text "
+        "(a file is one document); lines: a line is a document",
     )
     add(
         "--document-separator",
@@ -109,9 +109,9 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--text-field",
         default="text",
         metavar="NAME",
-        help="JSONL: the field with the text, dots for nested ones (default: text)",
+        help="rows: the field or column with the text, dots for nested ones (default: text)",
     )
-    add("--id-field", metavar="NAME", help="JSONL: the field with the document's id")
+    add("--id-field", metavar="NAME", help="rows: the field or column with the document's id")
     add(
         "--range-bytes",
         type=parse_size,

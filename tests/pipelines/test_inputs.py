@@ -245,6 +245,11 @@ def test_identity_changes_with_size_and_time(tree: Path) -> None:
         ("gs://bucket/x.y/a.jsonl.zst", ("jsonl", "zstd")),
         ("corpus.gz", ("text", "gzip")),
         ("a.v2", ("text", "none")),
+        ("part-0.snappy.parquet", ("parquet", "none")),
+        ("a.PQ", ("parquet", "none")),
+        ("a.arrow", ("arrow", "none")),
+        ("a.arrows", ("arrow", "none")),
+        ("a.feather", ("arrow", "none")),
     ],
 )
 def test_the_name_decides_the_format(name: str, expected: tuple[str, str]) -> None:
@@ -255,13 +260,17 @@ def test_a_named_format_overrides_the_name() -> None:
     assert classify("a.jsonl.gz", "lines") == ("lines", "gzip")
     assert classify("a.json", "jsonl") == ("jsonl", "none")
     assert classify("a.csv", "text") == ("text", "none")
+    assert classify("part-0", "parquet") == ("parquet", "none")
+    with pytest.raises(SettingsError, match="packed parquet files are not read; unpack"):
+        classify("part-0.gz", "parquet")
 
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("a.parquet", "convert"),
-        ("a.arrow", "convert"),
+        ("a.avro", "convert"),
+        ("a.parquet.gz", "unpack"),
+        ("a.arrows.zst", "unpack"),
         ("a.pdf", "convert"),
         ("a.bz2", "unpack"),
         ("a.txt.xz", "unpack"),
@@ -306,6 +315,7 @@ def test_magic_numbers_are_told_from_text() -> None:
         ({"document_separator": b""}, "--document-separator"),
         ({"document_separator": b"x", "input_format": "lines"}, "--document-separator"),
         ({"document_separator": b"x", "input_format": "jsonl"}, "--document-separator"),
+        ({"document_separator": b"x", "input_format": "parquet"}, "--document-separator"),
         ({"text_field": ""}, "--text-field"),
         ({"text_field": "a..b"}, "--text-field"),
         ({"id_field": "a."}, "--id-field"),

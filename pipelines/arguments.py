@@ -96,8 +96,8 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--input-format",
         choices=INPUT_FORMATS,
         default="auto",
-        help="auto: .jsonl, .ndjson, .parquet, .arrow and .feather by name, everything else text "
-        "(a file is one document); lines: a line is a document",
+        help="auto: .jsonl, .ndjson, .csv, .tsv, .parquet, .arrow and .feather by name, everything "
+        "else text (a file is one document); lines: a line is a document",
     )
     add(
         "--document-separator",

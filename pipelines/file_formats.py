@@ -9,7 +9,14 @@ from bpe.errors import BadFileError, SettingsError
 __all__ = ["FIELD_FORMATS", "TABLE_FORMATS", "check_magic", "classify"]
 
 COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
-JSONL_SUFFIXES = frozenset({".jsonl", ".jsonlines", ".ndjson"})
+ROW_SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".jsonlines": "jsonl",
+    ".ndjson": "jsonl",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+}
 # Tables in formats of their own, which compress inside.
 TABLE_SUFFIXES = {
     ".parquet": "parquet",
@@ -22,7 +29,7 @@ TABLE_SUFFIXES = {
 }
 TABLE_FORMATS = frozenset(TABLE_SUFFIXES.values())
 """Formats that are read by column through Arrow; their documents have row numbers for places."""
-FIELD_FORMATS = TABLE_FORMATS | {"jsonl"}
+FIELD_FORMATS = TABLE_FORMATS | {"jsonl", "csv", "tsv"}
 """Formats whose rows have fields, of which `--text-field` and `--id-field` name two."""
 
 # Names that say "compressed" or "archive", but that no reader here unpacks.
@@ -40,8 +47,6 @@ BINARY_SUFFIXES = frozenset({
 # Text formats with structure: read as plain text, their markup would be learned and encoded too.
 STRUCTURED_SUFFIXES = {
     ".json": "--input-format=jsonl if every line is a JSON object",
-    ".csv": "convert it to JSON lines to read a column",
-    ".tsv": "convert it to JSON lines to read a column",
 }
 
 MAGIC = {
@@ -91,7 +96,7 @@ def classify(path: str, input_format: str) -> tuple[str, str]:
             f"{path}: the name does not say how to read it; {STRUCTURED_SUFFIXES[suffix]}, "
             f"or pass --input-format=text or lines to take its bytes as they are"
         )
-    return ("jsonl" if suffix in JSONL_SUFFIXES else "text"), compression
+    return ROW_SUFFIXES.get(suffix, "text"), compression
 
 
 _PACKED_TABLE = "packed {name} files are not read; unpack it first, since {name} packs inside"

@@ -158,12 +158,13 @@ def check_name(path: str) -> None:
 def can_be_cut(file: InputFile) -> bool:
     """Whether several units may read a file, each a range of it.
 
-    Compressed files have to be unpacked from their start. To number the rows of an Arrow file, all
-    batches before a range are looked up, which is quick on this machine's own storage alone.
+    Compressed files have to be unpacked from their start. Whether a line feed of a CSV file is
+    quoted depends on everything before it. To number the rows of an Arrow file, all batches before
+    a range are looked up, which is quick on this machine's own storage alone.
     """
     if file.format == "arrow":
         return is_local(file.path)
-    return file.compression == "none"
+    return file.compression == "none" and file.format not in {"csv", "tsv"}
 
 
 def _unpacked_guess(file: InputFile) -> int:

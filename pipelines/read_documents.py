@@ -22,6 +22,7 @@ from pipelines.inputs import InputFile
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
 from pipelines.read_arrow import check_arrow, read_arrow
+from pipelines.read_csv import read_csv
 from pipelines.read_jsonl import read_jsonl
 from pipelines.read_options import ReadOptions
 from pipelines.read_parquet import check_parquet, read_parquet
@@ -76,6 +77,8 @@ def _reader(range_: FileRange, options: ReadOptions) -> _Reader:
         return read_jsonl
     if range_.file.format == "lines":
         return read_lines
+    if range_.file.format in {"csv", "tsv"}:
+        return read_csv
     return read_text if options.document_separator is None else read_separated
 
 

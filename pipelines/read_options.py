@@ -9,7 +9,7 @@ from bpe.errors import SettingsError
 
 __all__ = ["INPUT_FORMATS", "ReadOptions", "parse_separator"]
 
-INPUT_FORMATS = ("auto", "text", "lines", "jsonl", "parquet", "arrow")
+INPUT_FORMATS = ("auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow")
 POLICIES = ("fail", "skip")
 EMPTY_RULES = ("keep", "drop")
 
@@ -25,7 +25,8 @@ class ReadOptions:
 
     Args:
         input_format: `auto` (by file name), `text` (a file is a document), `lines` (a line is a
-            document), `jsonl` (a JSON object a line), `parquet` or `arrow` (IPC files and streams).
+            document), `jsonl` (a JSON object a line), `csv` or `tsv` (with a row of names),
+            `parquet`, or `arrow` (IPC files and streams).
         document_separator: with `text`, the bytes that end a document inside a file.
         text_field: where rows have fields, the name of the text's; dots step into nested objects.
         id_field: the field of the document's id (string or integer), dots as above; None names

@@ -90,7 +90,7 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         metavar="GLOB",
         required=required,
         default=[],
-        help="files or patterns, quoted; .gz and .zst are read as what they hold",
+        help="files or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they hold",
     )
     add(
         "--input-format",

@@ -8,7 +8,14 @@ from bpe.errors import BadFileError, SettingsError
 
 __all__ = ["FIELD_FORMATS", "TABLE_FORMATS", "check_magic", "classify"]
 
-COMPRESSIONS = {".gz": "gzip", ".gzip": "gzip", ".zst": "zstd", ".zstd": "zstd"}
+COMPRESSIONS = {
+    ".gz": "gzip",
+    ".gzip": "gzip",
+    ".zst": "zstd",
+    ".zstd": "zstd",
+    ".bz2": "bzip2",
+    ".xz": "xz",
+}
 ROW_SUFFIXES = {
     ".jsonl": "jsonl",
     ".jsonlines": "jsonl",
@@ -34,7 +41,7 @@ FIELD_FORMATS = TABLE_FORMATS | {"jsonl", "csv", "tsv"}
 
 # Names that say "compressed" or "archive", but that no reader here unpacks.
 PACKED_SUFFIXES = frozenset(
-    (".7z", ".br", ".bz2", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".xz", ".z", ".zip")
+    (".7z", ".br", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zip")
 )
 # Formats whose bytes are not text.
 # fmt: off
@@ -78,7 +85,7 @@ def classify(path: str, input_format: str) -> tuple[str, str]:
     if suffix in PACKED_SUFFIXES:
         raise SettingsError(
             f"{path}: {suffix} files are not read; unpack it first "
-            f"(plain files, .gz and .zst are read), or leave it out of --input"
+            f"(plain files, .gz, .zst, .bz2 and .xz are read), or leave it out of --input"
         )
     if suffix in BINARY_SUFFIXES:
         raise SettingsError(

@@ -45,19 +45,26 @@ def read_arrow(
     """
     file = range_.file
     columns = arrow_columns(native, file, options)
+    # Nobody else reads any of a stream.
+    is_stream = not _is_file(native, file)
     for first_row, batch in _batches(native, range_, columns):
-        with damage(file, _WHAT):
+        with damage(file, _WHAT, everywhere=is_stream):
             yield from documents_of_rows(file, batch, first_row, columns, options, rejects)
         # Local files are mapped: better to notice a change here than in the middle of a page.
         check_unchanged(file)
 
 
-def check_arrow(native: Any, file: InputFile, options: ReadOptions) -> None:
+def check_arrow(native: Any, range_: FileRange, options: ReadOptions) -> None:
     """Read all of a file and forget it, to know beforehand that it can be read.
+
+    Only of a range that no other shares the file with: all of it, or the first of a stream.
 
     Raises:
         BadFileError: it cannot.
     """
+    file = range_.file
+    if not range_.is_whole and (range_.start > 0 or _is_file(native, file)):
+        return
     columns = arrow_columns(native, file, options)
     for _, batch in _batches(native, FileRange(file, 0, None), columns):
         with damage(file, _WHAT):
@@ -137,7 +144,7 @@ def _stream_batches(
         reader = pa.ipc.open_stream(native, options=_only(schema, columns))
     first_row = 0
     while True:
-        with damage(file, "the Arrow stream"):
+        with damage(file, "the Arrow stream", everywhere=True):
             batch = next(reader, None)
         if batch is None:
             break
@@ -157,7 +164,7 @@ def _check_end(native: Any, file: InputFile) -> None:
     The format lets a stream end without; but then a stream that was cut between two batches would
     be taken for a whole one.
     """
-    with damage(file, "the end of the Arrow stream"):
+    with damage(file, "the end of the Arrow stream", everywhere=True):
         end = native.tell()
         native.seek(0)
         is_old = native.read(4) != _CONTINUATION
@@ -165,12 +172,12 @@ def _check_end(native: Any, file: InputFile) -> None:
         native.seek(max(0, end - len(mark)))
         has_mark = native.read(len(mark)) == mark
     if not has_mark:
-        raise DamagedPartError(
+        raise BadFileError(
             f"{file.path}: the Arrow stream is truncated: it ends at byte {end} without the mark "
             f"of its end; make or copy the file again"
         )
     if end < file.size:
-        raise DamagedPartError(
+        raise BadFileError(
             f"{file.path}: the Arrow stream is followed by something else, from byte {end} on; "
             f"make or copy the file again"
         )

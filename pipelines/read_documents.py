@@ -18,7 +18,6 @@ from pipelines.byte_streams import (
     open_stream,
 )
 from pipelines.file_formats import TABLE_FORMATS
-from pipelines.inputs import InputFile
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
 from pipelines.read_arrow import check_arrow, read_arrow
@@ -92,8 +91,8 @@ def _read(
     try:
         if options.on_bad_file == "skip":
             # Damage may come to light at the end only, when it is too late to leave the file out.
-            if is_table and range_.is_whole:
-                _check_whole_table(file, options)
+            if is_table:
+                _check_whole_table(range_, options)
             elif file.compression != "none":
                 check_whole(file)
         if is_table:
@@ -129,10 +128,11 @@ def _table_batches(
         yield from (read_parquet if is_parquet else read_arrow)(native, range_, options, rejects)
 
 
-def _check_whole_table(file: InputFile, options: ReadOptions) -> None:
-    is_parquet = file.format == "parquet"
-    with open_table_file(file, mapped=not is_parquet) as native:
-        (check_parquet if is_parquet else check_arrow)(native, file, options)
+def _check_whole_table(range_: FileRange, options: ReadOptions) -> None:
+    """Read a table once and forget it, unless units share it."""
+    is_parquet = range_.file.format == "parquet"
+    with open_table_file(range_.file, mapped=not is_parquet) as native:
+        (check_parquet if is_parquet else check_arrow)(native, range_, options)
 
 
 def _not_to_be_left_out(error: BadFileError, options: ReadOptions) -> BadFileError:

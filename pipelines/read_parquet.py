@@ -12,7 +12,7 @@ from pipelines.inputs import InputFile
 from pipelines.plan import FileRange
 from pipelines.read_options import ReadOptions
 from pipelines.rejects import Rejects
-from pipelines.table_columns import TableColumns, documents_of_rows, find_columns
+from pipelines.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
 from pipelines.table_files import DamagedPartError, damage
 
 __all__ = ["check_parquet", "parquet_columns", "read_parquet"]
@@ -56,17 +56,23 @@ def read_parquet(
             first_row += parquet.metadata.row_group(group).num_rows
 
 
-def check_parquet(native: Any, file: InputFile, options: ReadOptions) -> None:
+def check_parquet(native: Any, range_: FileRange, options: ReadOptions) -> None:
     """Read all of a file and forget it, to know beforehand that it can be read.
+
+    Only of a range that no other shares the file with.
 
     Raises:
         BadFileError: it cannot.
     """
+    if not range_.is_whole:
+        return
+    file = range_.file
     parquet = _open(native, file)
     columns = find_columns(parquet.schema_arrow, options, file.path)
     for group in range(parquet.metadata.num_row_groups):
-        for _ in _batches(parquet, group, columns, file):
-            pass
+        for batch in _batches(parquet, group, columns, file):
+            with damage(file, f"row group {group}"):
+                check_rows(batch, columns)
 
 
 def parquet_columns(native: Any, file: InputFile, options: ReadOptions) -> TableColumns:

@@ -10,7 +10,7 @@ import re
 
 from bpe.errors import SettingsError
 from bpe.version import __version__
-from pipelines.read_options import parse_separator
+from pipelines.read_options import INPUT_FORMATS, parse_separator
 
 __all__ = ["UsageError", "make_parser", "parse_size"]
 
@@ -80,7 +80,7 @@ def _folder(text: str) -> str:
     return text.removeprefix("file://")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_input(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("input")
     add = group.add_argument
     add(
@@ -88,16 +88,25 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         nargs="+",
         action="extend",
         metavar="GLOB",
-        required=required,
         default=[],
-        help="files or patterns, quoted; .gz and .zst are read as what they hold",
+        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
+        "hold",
+    )
+    add(
+        "--input-list",
+        type=_folder,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        default=[],
+        help="files that name inputs as --input does, one a line",
     )
     add(
         "--input-format",
-        choices=("auto", "text", "lines", "jsonl"),
+        choices=INPUT_FORMATS,
         default="auto",
-        help="auto: .jsonl and .ndjson by name, everything else text (a file is one document); "
-        "lines: a line is a document",
+        help="auto: .jsonl, .ndjson, .csv, .tsv, .parquet, .arrow and .feather by name, everything "
+        "else text (a file is one document); lines: a line is a document",
     )
     add(
         "--document-separator",
@@ -109,9 +118,9 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--text-field",
         default="text",
         metavar="NAME",
-        help="JSONL: the field with the text, dots for nested ones (default: text)",
+        help="rows: the field or column with the text, dots for nested ones (default: text)",
     )
-    add("--id-field", metavar="NAME", help="JSONL: the field with the document's id")
+    add("--id-field", metavar="NAME", help="rows: the field or column with the document's id")
     add(
         "--range-bytes",
         type=parse_size,
@@ -206,7 +215,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
     _add_train_extras(parser)
     _add_overwrite(parser)
-    _add_input(parser, required=False)
+    _add_input(parser)
 
 
 def _add_train_extras(parser: argparse.ArgumentParser) -> None:
@@ -271,11 +280,11 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
     )
     _add_special_text(parser)
     _add_overwrite(parser)
-    _add_input(parser, required=True)
+    _add_input(parser)
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    _add_input(parser, required=True)
+    _add_input(parser)
     add = parser.add_argument
     add("--sample-rows", type=int, default=3, metavar="N", help="documents to show (default: 3)")
 

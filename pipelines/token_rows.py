@@ -23,9 +23,10 @@ class TokenRows:
     """Rows ready to be written.
 
     Attributes:
-        batch: columns of `schemas.token_shards`.
+        batch: columns of `schemas.token_shards`, or of `schemas.packed_shards` once packed.
         text_bytes: int64, per row: bytes of text that end with the row (a piece that takes several
-            rows counts at its last one, so that a shard never closes inside it).
+            rows counts at its last one, so that a shard never closes inside it); of a packed row,
+            the bytes that its ids decode to.
     """
 
     batch: pa.RecordBatch
@@ -34,6 +35,12 @@ class TokenRows:
     def slice(self, start: int, end: int) -> TokenRows:
         """Rows `start` to `end`, without copying."""
         return TokenRows(self.batch.slice(start, end - start), self.text_bytes[start:end])
+
+    def filter(self, wanted: npt.NDArray[np.bool_]) -> TokenRows:
+        """The rows that are wanted, copied unless it is all of them."""
+        if wanted.all():
+            return self
+        return TokenRows(self.batch.filter(pa.array(wanted)), self.text_bytes[wanted])
 
 
 class RowMaker:

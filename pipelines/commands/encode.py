@@ -219,6 +219,7 @@ def _print_summary(
         f"bytes per token  {size / tokens:.3f}" if tokens else "bytes per token  -",
         f"shards           {totals.shards} ({format_bytes(totals.file_bytes)})",
     ]
+    lines += _layout_lines(manifest)
     if totals.rejects:
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals.rejects.items())
         lines.append(f"rejected         {reasons} (see {join(output, REJECTS_FOLDER)})")
@@ -230,3 +231,28 @@ def _print_summary(
         lines.append(job.seconds_line(seconds, None if resumed else size))
     lines.append(f"output           {output}")
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _layout_lines(manifest: Manifest) -> list[str]:
+    """A summary's lines about packed rows and splits, if there are any."""
+    totals, settings = manifest.totals, manifest.settings
+    packing, lines = totals.packing, []
+    if settings["pack"] is not None:
+        filled = f", {format_count(packing.padding)} ids of padding" if packing.padding else ""
+        cut = (
+            f", left out {format_count(packing.dropped_tokens)} ids with the ends of "
+            f"{format_count(packing.dropped_documents)} documents"
+            if packing.dropped_tokens
+            else ""
+        )
+        lines.append(
+            f"packed rows      {format_count(totals.rows)} of {settings['pack']}{filled}{cut}"
+        )
+    for name, share in settings["splits"]:
+        split = totals.splits.get(name)
+        documents, tokens = (split.documents, split.tokens) if split else (0, 0)
+        lines.append(
+            f"split            {name} {share}: {format_count(documents)} documents, "
+            f"{format_count(tokens)} tokens"
+        )
+    return lines

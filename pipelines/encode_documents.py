@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import apache_beam as beam
+import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
@@ -20,6 +21,7 @@ from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.document_keys import DocumentKeys
 from pipelines.encode_settings import EncodeSettings
+from pipelines.job_metrics import count_documents, count_rejects
 from pipelines.output_files import join
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
@@ -141,6 +143,7 @@ class UnitEncoder:
         self._rejects = Rejects(unit, settings.read)
         self._special_hits: Counter[str] = Counter()
         self._progress = ProgressReporter(progress_folder)
+        self._documents = self._text_bytes = self._tokens = 0
 
     def rows(self) -> Iterator[TokenRows]:
         """The unit's documents as rows of `schemas.token_shards`, in reading order."""
@@ -158,11 +161,17 @@ class UnitEncoder:
         for pieces in read_unit(self._unit, settings.read, finder, self._rejects):
             ids = _encode_batch(tokenizer, pieces, settings.special_text, self._unit)
             self._special_hits.update(tokenizer.specials.count(pieces["text"]))
-            yield maker.make(pieces, ids)
+            rows = maker.make(pieces, ids)
+            self._documents += pc.sum(pieces["is_last"]).as_py() or 0
+            self._text_bytes += int(rows.text_bytes.sum())
+            self._tokens += len(rows.batch["input_ids"].flatten())
+            yield rows
             self._progress.add(pieces["text"].nbytes)
 
     def totals(self, packing: PackingTotals | None = None) -> UnitTotals:
         """What was read, once all rows are taken; writes the unit's rejects."""
+        count_documents(documents=self._documents, size=self._text_bytes, tokens=self._tokens)
+        count_rejects(self._rejects.counts)
         return unit_totals(self._output, self._rejects, self._special_hits, packing)
 
 

@@ -38,6 +38,7 @@ from schemas.sidecars import (
     PackingTotals,
     ShardSidecar,
     SplitTotals,
+    Spread,
     UnitRecord,
     UnitTotals,
 )
@@ -228,12 +229,19 @@ def add_up(sidecars: Sequence[ShardSidecar], units: Sequence[UnitRecord] = ()) -
         special_text=dict(sorted(special_text.items())),
         packing=packing,
         splits=_by_split(sidecars),
+        bytes_per_token=_ratios(sidecars),
     )
 
 
 def each_unit_totals(sidecars: Sequence[ShardSidecar]) -> list[UnitTotals]:
     """The totals of all units or buckets that have their last shards among these."""
     return [each.unit_totals for each in sidecars if each.unit_totals is not None]
+
+
+def _ratios(sidecars: Sequence[ShardSidecar]) -> Spread | None:
+    """Bytes per token of the shards with the least and the most."""
+    ratios = [each.bytes / each.tokens for each in sidecars if each.tokens]
+    return Spread(least=min(ratios), most=max(ratios)) if ratios else None
 
 
 def _by_split(sidecars: Sequence[ShardSidecar]) -> dict[str, SplitTotals]:

@@ -20,6 +20,7 @@ __all__ = [
     "PackingTotals",
     "ShardSidecar",
     "SplitTotals",
+    "Spread",
     "UnitRecord",
     "UnitTotals",
 ]
@@ -152,6 +153,14 @@ class SplitTotals:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spread:
+    """Least and most of a figure over all shards that have it."""
+
+    least: float
+    most: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputTotals:
     """Sums over all shards and units.
 
@@ -167,6 +176,7 @@ class OutputTotals:
         special_text: how often special tokens are spelled out in the documents' text, by token.
         packing: what packing added or left out; zeros without packing.
         splits: sums by split; empty without splits.
+        bytes_per_token: of the shards; None if there are no tokens.
     """
 
     shards: int
@@ -183,6 +193,7 @@ class OutputTotals:
     special_text: dict[str, int]
     packing: PackingTotals = field(default_factory=PackingTotals)
     splits: dict[str, SplitTotals] = field(default_factory=dict)
+    bytes_per_token: Spread | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
@@ -21,6 +21,7 @@ from pipelines.commands import job
 from pipelines.encode_documents import EncodeDocuments
 from pipelines.encode_settings import EncodeSettings
 from pipelines.inputs import ReadOptions
+from pipelines.job_metrics import JobMetrics, read_metrics
 from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
 from pipelines.output_folder import REJECTS_FOLDER
@@ -41,7 +42,7 @@ from pipelines.runner_setup import end_process, run_pipeline
 from pipelines.shuffle_buckets import Bucket, SpillDocuments, WriteBuckets, plan_buckets
 from pipelines.split_documents import parse_splits
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, save_copy
-from schemas.sidecars import Manifest
+from schemas.sidecars import Manifest, OutputTotals
 
 __all__ = ["run"]
 
@@ -78,7 +79,8 @@ def run(arguments: Namespace) -> int:
             backend=get_backend().name,
             listing=inputs.counts,
         )
-    _print_summary(output, manifest, watch.seconds, resumed=kept > 0)
+    metrics = read_metrics(steps.results)
+    _print_summary(output, manifest, watch.seconds, resumed=kept > 0, metrics=metrics)
     return 0
 
 
@@ -91,6 +93,7 @@ class _Job:
     settings: EncodeSettings
     plan: Plan
     found: Found
+    results: list[Any] = field(default_factory=list)
 
     def encode(self) -> int:
         """Encode the units that are missing; returns how many were kept."""
@@ -208,7 +211,12 @@ def _check_row_length(settings: EncodeSettings, plan: Plan) -> None:
 
 
 def _print_summary(
-    output: str, manifest: Manifest, seconds: float | None, *, resumed: bool = False
+    output: str,
+    manifest: Manifest,
+    seconds: float | None,
+    *,
+    resumed: bool = False,
+    metrics: JobMetrics | None = None,
 ) -> None:
     totals = manifest.totals
     tokens, size = totals.tokens, totals.bytes
@@ -216,7 +224,7 @@ def _print_summary(
         f"documents        {format_count(totals.documents)}",
         f"bytes of text    {format_count(size)} ({format_bytes(size)})",
         f"tokens           {format_count(tokens)}",
-        f"bytes per token  {size / tokens:.3f}" if tokens else "bytes per token  -",
+        f"bytes per token  {_ratio(totals)}" if tokens else "bytes per token  -",
         f"shards           {totals.shards} ({format_bytes(totals.file_bytes)})",
     ]
     lines += _layout_lines(manifest)
@@ -227,6 +235,7 @@ def _print_summary(
     is_text = manifest.settings["special_text"] == "text"
     meaning = "as ordinary text" if is_text else "as special tokens"
     lines += job.special_text_lines(totals.special_text, meaning)
+    lines += _metric_lines(metrics)
     if seconds is not None:
         lines.append(job.seconds_line(seconds, None if resumed else size))
     lines.append(f"output           {output}")
@@ -256,3 +265,24 @@ def _layout_lines(manifest: Manifest) -> list[str]:
             f"{format_count(tokens)} tokens"
         )
     return lines
+
+
+def _ratio(totals: OutputTotals) -> str:
+    """Bytes per token of everything, and of the shards with the least and the most."""
+    spread, mean = totals.bytes_per_token, f"{totals.bytes / totals.tokens:.3f}"
+    if spread is None or totals.shards == 1:
+        return mean
+    return f"{mean} ({spread.least:.3f} to {spread.most:.3f} by shard)"
+
+
+def _metric_lines(metrics: JobMetrics | None) -> list[str]:
+    """A summary's line about what the runner counted, if it tells."""
+    if metrics is None or not metrics.counters:
+        return []
+    names = ("documents", "bytes", "tokens")
+    counted = [f"{name} {format_count(metrics.counters.get(name, 0))}" for name in names]
+    counted += [f"{reason} {format_count(n)}" for reason, n in metrics.rejects.items()]
+    if metrics.least_ratio is not None:
+        ratios = f"{metrics.least_ratio:.3f} to {metrics.largest_ratio:.3f}"
+        counted.append(f"bytes per token {ratios} by unit")
+    return [f"runner counted   {', '.join(counted)}"]

@@ -4,6 +4,9 @@
     CountSettings, CountWords, WriteCountTable     counting the pre-tokens of units
     TrainSettings, TrainBpe                        training from the counts
     EncodeSettings, EncodeDocuments                encoding units into shards
+    plan_buckets, SpillDocuments, WriteBuckets     the same in two jobs, for a global shuffle
+    EncodeToBatches                                encoding any rows, without files
+    ReadTokenShards                                a source: the rows of finished shards
     begin_run, save_copy, find_finished_units,     what makes a folder of shards an output that
     remove_stale_files, write_manifest             `beam-bpe verify` and `head` accept
     code_version                                   of beam-bpe, for the manifest
@@ -87,12 +90,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pipelines.commands.job import code_version
     from pipelines.count_words import CountSettings, CountWords, WriteCountTable
-    from pipelines.encode_documents import EncodeDocuments, EncodeSettings
+    from pipelines.encode_documents import EncodeDocuments
+    from pipelines.encode_rows import EncodeToBatches
+    from pipelines.encode_settings import EncodeSettings
     from pipelines.inputs import list_inputs
     from pipelines.manifest import write_manifest
     from pipelines.plan import make_plan
     from pipelines.read_options import ReadOptions
+    from pipelines.read_token_shards import ReadTokenShards
     from pipelines.resume import begin_run, find_finished_units, remove_stale_files
+    from pipelines.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
     from pipelines.tokenizer_files import save_copy
     from pipelines.train_bpe import TrainBpe, TrainSettings
 
@@ -101,15 +108,20 @@ __all__ = [
     "CountWords",
     "EncodeDocuments",
     "EncodeSettings",
+    "EncodeToBatches",
     "ReadOptions",
+    "ReadTokenShards",
+    "SpillDocuments",
     "TrainBpe",
     "TrainSettings",
+    "WriteBuckets",
     "WriteCountTable",
     "begin_run",
     "code_version",
     "find_finished_units",
     "list_inputs",
     "make_plan",
+    "plan_buckets",
     "remove_stale_files",
     "save_copy",
     "write_manifest",
@@ -119,16 +131,21 @@ _HOMES = {
     "CountSettings": "pipelines.count_words",
     "CountWords": "pipelines.count_words",
     "EncodeDocuments": "pipelines.encode_documents",
-    "EncodeSettings": "pipelines.encode_documents",
+    "EncodeSettings": "pipelines.encode_settings",
+    "EncodeToBatches": "pipelines.encode_rows",
     "ReadOptions": "pipelines.read_options",
+    "ReadTokenShards": "pipelines.read_token_shards",
+    "SpillDocuments": "pipelines.shuffle_buckets",
     "TrainBpe": "pipelines.train_bpe",
     "TrainSettings": "pipelines.train_bpe",
+    "WriteBuckets": "pipelines.shuffle_buckets",
     "WriteCountTable": "pipelines.count_words",
     "begin_run": "pipelines.resume",
     "code_version": "pipelines.commands.job",
     "find_finished_units": "pipelines.resume",
     "list_inputs": "pipelines.inputs",
     "make_plan": "pipelines.plan",
+    "plan_buckets": "pipelines.shuffle_buckets",
     "remove_stale_files": "pipelines.resume",
     "save_copy": "pipelines.tokenizer_files",
     "write_manifest": "pipelines.manifest",

@@ -280,7 +280,51 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
     )
     _add_special_text(parser)
     _add_overwrite(parser)
+    _add_layout(parser)
     _add_input(parser)
+
+
+def _add_layout(parser: argparse.ArgumentParser) -> None:
+    """How the encoded documents are laid out: packed, shuffled, split, compressed."""
+    add = parser.add_argument_group("layout").add_argument
+    add(
+        "--pack",
+        type=int,
+        metavar="N",
+        help="rows of exactly N ids, with the documents' borders in columns beside",
+    )
+    add(
+        "--pack-mode",
+        choices=("concat", "best-fit", "pad"),
+        help="concat: one document after another, cut where a row is full (default); best-fit: "
+        "whole documents where they fit best; pad: each document in rows of its own",
+    )
+    add(
+        "--pack-tail",
+        choices=("pad", "drop"),
+        help="concat: fill the last row of each unit of the plan up (default), or leave it out",
+    )
+    add("--pad-id", metavar="TOKEN|ID", help="fills rows up (default: that of --append-eos)")
+    add(
+        "--shuffle",
+        choices=("none", "shard", "global"),
+        default="none",
+        help="order of documents: of the input (default), random within each shard, or random "
+        "over the whole input (needs as much space again while it works)",
+    )
+    add(
+        "--split",
+        metavar="NAME=SHARE,…",
+        help="divide documents by a hash of their id, such as train=0.99,validation=0.01; each "
+        "split is a folder below --output",
+    )
+    add("--seed", type=int, default=0, metavar="N", help="of --shuffle and --split (default: 0)")
+    add(
+        "--compression",
+        choices=("none", "lz4", "zstd"),
+        default="none",
+        help="of the shards' buffers (default: none, which can be mapped into memory as it is)",
+    )
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:

@@ -2,81 +2,44 @@
 
     unit (JSON) ─ EncodeUnit ─► OUTPUT/shard-UUUUU-PPP.arrow, its sidecar, rejects; sidecars (JSON)
 
-One fused step does all the work of a unit, so that no payload ever crosses the runner.
+One fused step does all the work of a unit, so that no payload ever crosses the runner. A global
+shuffle takes two (`pipelines.shuffle_buckets`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
+import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
-from pipelines.inputs import ReadOptions
+from pipelines.document_keys import DocumentKeys
+from pipelines.encode_settings import EncodeSettings
+from pipelines.job_metrics import count_documents, count_rejects
 from pipelines.output_files import join
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
-from pipelines.settings import digest_of, reading_settings
+from pipelines.shuffle_rows import ShuffleWindow
 from pipelines.special_text import refuse_special_text
-from pipelines.token_rows import RowMaker
+from pipelines.token_rows import RowMaker, TokenRows
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
 from pipelines.worker_errors import reported_errors
-from pipelines.write_shards import ShardWriter
+from pipelines.write_output import OutputWriter
+from pipelines.write_shards import ShardGroup, unit_totals
+from schemas.sidecars import PackingTotals, UnitTotals
 from schemas.token_shards import token_shard_schema
 
-__all__ = ["EncodeDocuments", "EncodeSettings"]
+__all__ = ["EncodeDocuments", "EncodeSettings", "UnitEncoder"]
 
-
-@dataclass(frozen=True)
-class EncodeSettings:
-    """What decides the shards, besides the input itself.
-
-    Attributes:
-        tokenizer_digest: of the tokenizer in OUTPUT/tokenizer.
-        read: how the input files are read.
-        bos: id put before each document, or None.
-        eos: id put after each document, or None.
-        special_text: what special tokens in the text mean: `text`, `allow` or `reject`.
-        shard_bytes: a shard closes once it holds so many bytes of text.
-        max_row_tokens: most ids in a row.
-    """
-
-    tokenizer_digest: str
-    read: ReadOptions
-    bos: int | None = None
-    eos: int | None = None
-    special_text: str = "text"
-    shard_bytes: int = 256 << 20
-    max_row_tokens: int = 1 << 24
-
-    def __post_init__(self) -> None:
-        if self.max_row_tokens < 1:
-            raise SettingsError(f"--max-row-tokens {self.max_row_tokens}: at least 1 is needed")
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for digests, manifests and comparison."""
-        return {
-            "tokenizer_digest": self.tokenizer_digest,
-            "bos": self.bos,
-            "eos": self.eos,
-            "special_text": self.special_text,
-            "shard_bytes": self.shard_bytes,
-            "max_row_tokens": self.max_row_tokens,
-            **reading_settings(self.read),
-        }
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over `to_dict()`; a sidecar with another one belongs to another run."""
-        return digest_of(self.to_dict())
+_NO_CAP = 2**31 - 1
 
 
 class EncodeDocuments(beam.PTransform):
@@ -103,10 +66,17 @@ class EncodeDocuments(beam.PTransform):
             (`pipelines.tokenizer_files.save_copy`).
         settings: what decides the shards.
         progress_folder: from `pipelines.progress.show_progress`; "" to report no progress.
+
+    Raises:
+        SettingsError: when constructed with a global shuffle, which takes two transforms.
     """
 
     def __init__(self, output: str, settings: EncodeSettings, *, progress_folder: str = "") -> None:
         super().__init__()
+        if settings.shuffle == "global":
+            raise SettingsError(
+                "shuffle='global': use SpillDocuments and WriteBuckets in place of EncodeDocuments"
+            )
         self._encode = _EncodeUnit(output, settings, progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[bytes]:
@@ -129,27 +99,80 @@ class _EncodeUnit(beam.DoFn):
 
     def _encode(self, unit: Unit) -> list[bytes]:
         settings = self._settings
-        folder = join(self._output, TOKENIZER_FOLDER)
-        tokenizer = cached_tokenizer(folder, settings.tokenizer_digest)
-        schema = token_shard_schema(tokenizer.max_id)
-        rows = RowMaker(
-            schema,
-            list(dict.fromkeys(part.file.source for part in unit.ranges)),
+        reading = UnitEncoder(self._output, unit, settings, self._progress_folder)
+        group = ShardGroup.of_unit(unit)
+        with OutputWriter(self._output, group, reading.tokenizer, settings) as writer:
+            if settings.shuffle == "shard":
+                keys = DocumentKeys(unit, settings.seed)
+                window = ShuffleWindow(keys, settings.shard_bytes)
+                for rows in reading.rows():
+                    for shuffled in window.add(rows):
+                        writer.write(shuffled)
+                for shuffled in window.finish():
+                    writer.write(shuffled)
+            else:
+                for rows in reading.rows():
+                    writer.write(rows)
+            packing = writer.finish_packing()
+            return writer.finish(reading.totals(packing))
+
+
+class UnitEncoder:
+    """Reads and encodes the documents of one unit.
+
+    Args:
+        output: folder of the shards, with the tokenizer's copy.
+        unit: to read.
+        settings: of the run.
+        progress_folder: see `EncodeDocuments`.
+
+    Attributes:
+        tokenizer: the job's.
+        sources: values of the column `source` in the unit, in order.
+    """
+
+    def __init__(
+        self, output: str, unit: Unit, settings: EncodeSettings, progress_folder: str
+    ) -> None:
+        folder = join(output, TOKENIZER_FOLDER)
+        self.tokenizer = cached_tokenizer(folder, settings.tokenizer_digest)
+        self.sources = list(dict.fromkeys(part.file.source for part in unit.ranges))
+        self._output = output
+        self._unit = unit
+        self._settings = settings
+        self._rejects = Rejects(unit, settings.read)
+        self._special_hits: Counter[str] = Counter()
+        self._progress = ProgressReporter(progress_folder)
+        self._documents = self._text_bytes = self._tokens = 0
+
+    def rows(self) -> Iterator[TokenRows]:
+        """The unit's documents as rows of `schemas.token_shards`, in reading order."""
+        settings, tokenizer = self._settings, self.tokenizer
+        # Packing cuts rows by itself.
+        cap = settings.max_row_tokens if settings.pack is None else _NO_CAP
+        maker = RowMaker(
+            token_shard_schema(tokenizer.max_id),
+            self.sources,
             bos=settings.bos,
             eos=settings.eos,
-            max_row_tokens=settings.max_row_tokens,
+            max_row_tokens=cap,
         )
         finder = _cut_finder(tokenizer, settings.special_text)
-        special_hits: Counter[str] = Counter()
-        rejects = Rejects(unit, settings.read)
-        progress = ProgressReporter(self._progress_folder)
-        with ShardWriter(self._output, unit, schema, settings) as writer:
-            for pieces in read_unit(unit, settings.read, finder, rejects):
-                ids = _encode_batch(tokenizer, pieces, settings.special_text, unit)
-                special_hits.update(tokenizer.specials.count(pieces["text"]))
-                writer.write(rows.make(pieces, ids))
-                progress.add(pieces["text"].nbytes)
-            return writer.finish(rejects, special_hits)
+        for pieces in read_unit(self._unit, settings.read, finder, self._rejects):
+            ids = _encode_batch(tokenizer, pieces, settings.special_text, self._unit)
+            self._special_hits.update(tokenizer.specials.count(pieces["text"]))
+            rows = maker.make(pieces, ids)
+            self._documents += pc.sum(pieces["is_last"]).as_py() or 0
+            self._text_bytes += int(rows.text_bytes.sum())
+            self._tokens += len(rows.batch["input_ids"].flatten())
+            yield rows
+            self._progress.add(pieces["text"].nbytes)
+
+    def totals(self, packing: PackingTotals | None = None) -> UnitTotals:
+        """What was read, once all rows are taken; writes the unit's rejects."""
+        count_documents(documents=self._documents, size=self._text_bytes, tokens=self._tokens)
+        count_rejects(self._rejects.counts)
+        return unit_totals(self._output, self._rejects, self._special_hits, packing)
 
 
 def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:

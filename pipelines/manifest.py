@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
-from pipelines.encode_documents import EncodeSettings
+from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import (
     exists,
     join,
@@ -25,25 +25,37 @@ from pipelines.output_files import (
 from pipelines.plan import Plan
 from pipelines.records import read_record
 from pipelines.rejects import check_limit, rejected_rows
-from pipelines.write_shards import sidecar_name
+from pipelines.shard_files import list_shards, sidecar_name
+from pipelines.shuffle_buckets import UNIT_FOLDER, plan_buckets, unit_record_name
+from pipelines.write_output import add_packing
 from schemas.run_record import InputRecord
 from schemas.sidecars import (
     MANIFEST_VERSION,
     SIDECAR_VERSION,
+    UNIT_RECORD_VERSION,
     Manifest,
     OutputTotals,
+    PackingTotals,
     ShardSidecar,
+    SplitTotals,
+    Spread,
+    UnitRecord,
+    UnitTotals,
 )
 
 __all__ = [
     "MANIFEST",
     "add_up",
     "check_balance",
+    "each_unit_totals",
     "file_sha256",
     "input_record",
     "read_manifest",
     "read_sidecar",
     "read_sidecars",
+    "read_unit_record",
+    "read_unit_records",
+    "sidecars_of",
     "write_manifest",
 ]
 
@@ -66,27 +78,76 @@ def read_sidecar(output: str, name: str) -> ShardSidecar:
     return read_record(join(output, name), ShardSidecar, version=SIDECAR_VERSION, remedy=_AGAIN)
 
 
-def read_sidecars(output: str, plan: Plan) -> list[ShardSidecar]:
-    """The sidecars of all units, in order of unit and part, read back from storage.
+def read_unit_record(output: str, unit: int) -> UnitRecord:
+    """What a unit left that was read for a global shuffle.
+
+    Raises:
+        OutputError: it is damaged or cannot be read.
+    """
+    path = join(output, unit_record_name(unit))
+    return read_record(path, UnitRecord, version=UNIT_RECORD_VERSION, remedy=_AGAIN)
+
+
+def sidecars_of(
+    output: str, split_names: tuple[str, ...], names: Mapping[str, int], index: int
+) -> list[ShardSidecar] | None:
+    """The sidecars of a unit or bucket, in order of split and part; None if one is missing.
+
+    Args:
+        output: the folder.
+        split_names: of the run.
+        names: of all sidecars (`pipelines.shard_files.list_shards`).
+        index: of the unit or bucket.
+
+    Raises:
+        OutputError: one is damaged.
+    """
+    sidecars: list[ShardSidecar] = []
+    for split in split_names:
+        part = 0
+        while (name := sidecar_name(index, part, split)) in names:
+            sidecars.append(read_sidecar(output, name))
+            part += 1
+    last = sidecars[-1].unit_totals if sidecars else None
+    return sidecars if last is not None and last.parts == len(sidecars) else None
+
+
+def read_sidecars(output: str, settings: EncodeSettings, plan: Plan) -> list[ShardSidecar]:
+    """The sidecars of all units or buckets, read back from storage.
 
     Raises:
         OutputError: one is missing: the runner said that it was done, and it was not.
     """
-    names = list_files(output)
-    sidecars: list[ShardSidecar] = []
+    names = list_shards(output, settings.split_names)
+    is_global = settings.shuffle == "global"
+    count = len(plan_buckets(plan, settings)) if is_global else len(plan.units)
+    found: list[ShardSidecar] = []
+    for index in range(count):
+        sidecars = sidecars_of(output, settings.split_names, names, index)
+        if sidecars is None:
+            name = sidecar_name(index, 0, settings.split_names[0])
+            raise OutputError(
+                f"{join(output, name)}: this sidecar, or one of the shards of the same number, is "
+                "missing although the job ended; run it again"
+            )
+        found += sidecars
+    return found
+
+
+def read_unit_records(output: str, plan: Plan) -> list[UnitRecord]:
+    """The records of all units that were read for a global shuffle, read back from storage.
+
+    Raises:
+        OutputError: one is missing or damaged.
+    """
+    names = list_files(join(output, UNIT_FOLDER))
     for unit in plan.units:
-        part = 0
-        while True:
-            name = sidecar_name(unit.index, part)
-            if name not in names:
-                raise OutputError(
-                    f"{join(output, name)}: is missing although the job ended; run it again"
-                )
-            sidecars.append(read_sidecar(output, name))
-            if sidecars[-1].unit_totals is not None:
-                break
-            part += 1
-    return sidecars
+        name = unit_record_name(unit.index)
+        if name.removeprefix(f"{UNIT_FOLDER}/") not in names:
+            raise OutputError(
+                f"{join(output, name)}: is missing although the job ended; run it again"
+            )
+    return [read_unit_record(output, unit.index) for unit in plan.units]
 
 
 def write_manifest(
@@ -112,8 +173,9 @@ def write_manifest(
         OutputError: a sidecar is missing, or documents in differ from documents out and rejects.
         BadRecordError: all units together set aside more rows than `max_bad_records`.
     """
-    sidecars = read_sidecars(output, plan)
-    totals = add_up(sidecars)
+    sidecars = read_sidecars(output, settings, plan)
+    units = read_unit_records(output, plan) if settings.shuffle == "global" else []
+    totals = add_up(sidecars, units)
     check_balance(output, totals)
     check_limit(totals.rejects, settings.read.max_bad_records, output)
     manifest = Manifest(
@@ -127,24 +189,31 @@ def write_manifest(
         listing=dict(listing or {}),
         totals=totals,
         shards=sidecars,
+        units=units,
     )
     write_atomically(output, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     remove_temporary_files(output)
     return manifest
 
 
-def add_up(sidecars: list[ShardSidecar]) -> OutputTotals:
-    """The totals that sidecars give together; all parts of each unit must be among them."""
+def add_up(sidecars: Sequence[ShardSidecar], units: Sequence[UnitRecord] = ()) -> OutputTotals:
+    """The totals that sidecars give together; all parts of each unit must be among them.
+
+    Args:
+        sidecars: of all shards.
+        units: for a global shuffle, the records of all units.
+    """
     rejects: Counter[str] = Counter()
     accepted: Counter[str] = Counter()
     special_text: Counter[str] = Counter()
+    packing = PackingTotals()
     documents_in = 0
-    for sidecar in sidecars:
-        if sidecar.unit_totals is not None:
-            rejects.update(sidecar.unit_totals.rejects)
-            accepted.update(sidecar.unit_totals.accepted)
-            special_text.update(sidecar.unit_totals.special_text)
-            documents_in += sidecar.unit_totals.documents_in
+    for totals in [*each_unit_totals(sidecars), *(unit.totals for unit in units)]:
+        rejects.update(totals.rejects)
+        accepted.update(totals.accepted)
+        special_text.update(totals.special_text)
+        packing = add_packing(packing, totals.packing)
+        documents_in += totals.documents_in
     return OutputTotals(
         shards=len(sidecars),
         rows=sum(each.rows for each in sidecars),
@@ -158,20 +227,50 @@ def add_up(sidecars: list[ShardSidecar]) -> OutputTotals:
         rejects=dict(sorted(rejects.items())),
         accepted=dict(sorted(accepted.items())),
         special_text=dict(sorted(special_text.items())),
+        packing=packing,
+        splits=_by_split(sidecars),
+        bytes_per_token=_ratios(sidecars),
     )
 
 
+def each_unit_totals(sidecars: Sequence[ShardSidecar]) -> list[UnitTotals]:
+    """The totals of all units or buckets that have their last shards among these."""
+    return [each.unit_totals for each in sidecars if each.unit_totals is not None]
+
+
+def _ratios(sidecars: Sequence[ShardSidecar]) -> Spread | None:
+    """Bytes per token of the shards with the least and the most."""
+    ratios = [each.bytes / each.tokens for each in sidecars if each.tokens]
+    return Spread(least=min(ratios), most=max(ratios)) if ratios else None
+
+
+def _by_split(sidecars: Sequence[ShardSidecar]) -> dict[str, SplitTotals]:
+    names = sorted({each.split for each in sidecars if each.split})
+    shards = {name: [each for each in sidecars if each.split == name] for name in names}
+    return {
+        name: SplitTotals(
+            shards=len(of_split),
+            rows=sum(each.rows for each in of_split),
+            documents=sum(each.documents for each in of_split),
+            tokens=sum(each.tokens for each in of_split),
+            bytes=sum(each.bytes for each in of_split),
+        )
+        for name, of_split in shards.items()
+    }
+
+
 def check_balance(output: str, totals: OutputTotals) -> None:
-    """Check that every document read is in the shards, among the rejects, or dropped as empty.
+    """Check that every document read is in the shards, among the rejects, or left out and counted.
 
     Raises:
         OutputError: documents were lost or made up.
     """
-    read, written = totals.documents_in, totals.documents
-    if read != written + totals.rejected + totals.dropped:
+    read, written, cut = totals.documents_in, totals.documents, totals.packing.dropped_documents
+    if read != written + totals.rejected + totals.dropped + cut:
+        tail = f", {cut} cut off with incomplete rows" if cut else ""
         raise OutputError(
             f"{output}: {read} documents were read, but {written} are in the shards, "
-            f"{totals.rejected} among the rejects and {totals.dropped} dropped as empty; "
+            f"{totals.rejected} among the rejects and {totals.dropped} dropped as empty{tail}; "
             "this is a fault of beam-bpe: do not use this output"
         )
 

@@ -30,6 +30,7 @@ __all__ = [
     "is_temporary_name",
     "join",
     "list_files",
+    "make_folder_of",
     "open_for_reading",
     "prepare_output",
     "publish",
@@ -111,6 +112,11 @@ def _make_directory(path: str) -> None:
         FileSystems.mkdirs(path)
 
 
+def make_folder_of(path: str) -> None:
+    """Make the folder that a file lies in, where it is missing."""
+    _make_directory(path.rsplit("/", 1)[0])
+
+
 def temporary_path(directory: str, name: str) -> str:
     """A path below `directory/_temporary` that no other attempt uses; the folder is made."""
     folder = join(directory, TEMPORARY)
@@ -162,7 +168,7 @@ def write_atomically(directory: str, name: str, data: bytes) -> None:
     final = join(directory, name)
     try:
         temporary = temporary_path(directory, name.replace("/", "-"))
-        _make_directory(final.rsplit("/", 1)[0])
+        make_folder_of(final)
         with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             file.write(data)
     except Exception as error:

@@ -7,17 +7,28 @@ that has lost a file is an unfinished one.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from bpe.errors import BpeError, OutputError
-from pipelines.encode_documents import EncodeSettings
-from pipelines.manifest import MANIFEST, file_sha256, input_record, read_manifest, read_sidecar
+from pipelines.encode_settings import EncodeSettings
+from pipelines.manifest import (
+    MANIFEST,
+    file_sha256,
+    input_record,
+    read_manifest,
+    read_unit_record,
+    sidecars_of,
+)
 from pipelines.output_files import (
     delete_files,
     exists,
+    is_local,
     join,
     list_files,
     remove_temporary_files,
@@ -32,17 +43,33 @@ from pipelines.output_folder import (
 )
 from pipelines.plan import Plan, Unit
 from pipelines.settings import describe_differences, refused_rejects
+from pipelines.shard_files import SHARD_FILE, list_shards
+from pipelines.shuffle_buckets import (
+    SPILL_FOLDER,
+    UNIT_FOLDER,
+    Bucket,
+    spill_name,
+    unit_record_name,
+)
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
-from pipelines.write_shards import input_identity, sidecar_name
+from pipelines.write_shards import ShardGroup, input_identity
 from schemas.run_record import InputRecord, RunRecord
-from schemas.sidecars import Manifest
+from schemas.sidecars import Manifest, UnitTotals
 
-__all__ = ["SHARD_FILE", "Found", "begin_run", "find_finished_units", "remove_stale_files"]
-
-SHARD_FILE = re.compile(r"shard-(\d{5,})-\d{3,}\.arrow(\.json)?")
-"""Names of shards and of their sidecars."""
+__all__ = [
+    "Found",
+    "begin_run",
+    "find_finished_buckets",
+    "find_finished_units",
+    "find_read_units",
+    "remove_spills",
+    "remove_stale_files",
+    "remove_stale_units",
+]
 
 _COMMAND = "encode"
+# Spills and records of units, in folders of their own.
+_UNIT_FILE = re.compile(r"unit-(\d{5,})\.(?:arrow|json)")
 _HASHING_THREADS = 4
 
 
@@ -77,11 +104,13 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     wanted = RunRecord(command=_COMMAND, settings=settings.to_dict(), inputs=input_record(plan))
     if overwrite:
         refuse_other_command(output, _COMMAND)
-        _remove_everything(output)
+        _remove_everything(output, _splits_before(output) | set(settings.split_names))
     earlier = None if overwrite else read_run(output, _COMMAND)
     if earlier is None:
         if not overwrite:
-            refuse_foreign_files(output, (TOKENIZER_FOLDER, REJECTS_FOLDER))
+            own = (TOKENIZER_FOLDER, REJECTS_FOLDER, SPILL_FOLDER, UNIT_FOLDER)
+            splits = tuple(filter(None, settings.split_names))
+            refuse_foreign_files(output, own + splits)
         write_run(output, wanted)
         return Found()
     _refuse_other_settings(output, earlier, wanted)
@@ -109,7 +138,7 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
     if manifest.settings_digest != settings.digest:
         return f"{join(output, MANIFEST)} is of other settings"
     _refuse_rejects(output, manifest, settings)
-    sizes = list_files(output)
+    sizes = list_shards(output, settings.split_names)
     for shard in manifest.shards:
         if sizes.get(shard.file) != shard.file_bytes:
             return f"{join(output, shard.file)} is missing or of another size"
@@ -118,6 +147,10 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
         rejects = shard.unit_totals.rejects_file if shard.unit_totals else None
         if rejects is not None and not exists(join(output, rejects)):
             return f"{join(output, rejects)} is missing"
+    for unit in manifest.units:
+        for name in (unit_record_name(unit.unit), unit.totals.rejects_file):
+            if name is not None and not exists(join(output, name)):
+                return f"{join(output, name)} is missing"
     folder = join(output, TOKENIZER_FOLDER)
     try:
         same = load_copy(folder).digest == settings.tokenizer_digest
@@ -156,59 +189,155 @@ def _refuse_rejects(output: str, manifest: Manifest, settings: EncodeSettings) -
         )
 
 
-def _remove_everything(output: str) -> None:
+def _splits_before(output: str) -> set[str]:
+    """Folders of the shards of the run that is overwritten; of a damaged record, none are known."""
+    try:
+        earlier = read_run(output, _COMMAND)
+    except OutputError:
+        earlier = None
+    splits = earlier.settings.get("splits") if earlier is not None else None
+    return {"", *(str(split[0]) for split in splits or [])}
+
+
+def _remove_everything(output: str, split_names: Iterable[str]) -> None:
     """Remove what this command makes; other files of the folder are the user's."""
     # The manifest goes first: without it nobody takes the rest for finished.
     delete_files(output, [MANIFEST])
-    delete_files(output, [name for name in list_files(output) if SHARD_FILE.fullmatch(name)])
+    delete_files(output, list(list_shards(output, tuple(split_names))))
     delete_rejects(output)
+    remove_spills(output)
+    _remove_unit_files(output, UNIT_FOLDER, frozenset())
     remove_temporary_files(output)
 
 
 def find_finished_units(output: str, settings: EncodeSettings, plan: Plan) -> set[int]:
     """Units whose shards are all there, whole, of these settings and of the same input."""
-    names = list_files(output)
+    return _find_groups(output, settings, [ShardGroup.of_unit(unit) for unit in plan.units])
 
-    def is_finished(unit: Unit) -> bool:
-        return _is_finished(output, names, settings, unit)
 
+def find_finished_buckets(
+    output: str, settings: EncodeSettings, buckets: Sequence[Bucket]
+) -> set[int]:
+    """Buckets of a global shuffle whose shards are all there, as `find_finished_units`."""
+    return _find_groups(output, settings, [bucket.group for bucket in buckets])
+
+
+def find_read_units(
+    output: str, settings: EncodeSettings, plan: Plan, *, with_spills: bool
+) -> set[int]:
+    """Units that were read for a global shuffle, of these settings and of the same input.
+
+    Args:
+        output: the folder.
+        settings: of this run.
+        plan: of this run.
+        with_spills: their rows are needed too, whole.
+    """
+    records = list_files(join(output, UNIT_FOLDER))
+    spills = list_files(join(output, SPILL_FOLDER))
+
+    def is_kept(unit: Unit) -> bool:
+        if unit_record_name(unit.index).removeprefix(f"{UNIT_FOLDER}/") not in records:
+            return False
+        try:
+            record = read_unit_record(output, unit.index)
+        except OutputError:
+            return False
+        if record.settings_digest != settings.digest or record.inputs != input_identity(unit):
+            return False
+        if not _has_rejects(output, record.totals, settings):
+            return False
+        name = spill_name(unit.index)
+        if with_spills and spills.get(name.removeprefix(f"{SPILL_FOLDER}/")) != record.spill_bytes:
+            return False
+        return not with_spills or file_sha256(join(output, name)) == record.spill_sha256
+
+    return _which(is_kept, {unit.index: unit for unit in plan.units})
+
+
+def _find_groups(output: str, settings: EncodeSettings, groups: Sequence[ShardGroup]) -> set[int]:
+    names = list_shards(output, settings.split_names)
+
+    def is_finished(group: ShardGroup) -> bool:
+        return _is_finished(output, names, settings, group)
+
+    return _which(is_finished, {group.index: group for group in groups})
+
+
+def _which(holds: Callable[[Any], bool], items: Mapping[int, Any]) -> set[int]:
+    """The numbers of the items for which something holds that takes hashing of files."""
     with ThreadPoolExecutor(_HASHING_THREADS) as threads:
-        kept = threads.map(is_finished, plan.units)
-        return {unit.index for unit, keep in zip(plan.units, kept, strict=True) if keep}
+        kept = threads.map(holds, items.values())
+        return {index for index, keep in zip(items, kept, strict=True) if keep}
 
 
 def _is_finished(
-    output: str, names: Mapping[str, int], settings: EncodeSettings, unit: Unit
+    output: str, names: Mapping[str, int], settings: EncodeSettings, group: ShardGroup
 ) -> bool:
-    identity = input_identity(unit)
-    part = 0
-    while sidecar_name(unit.index, part) in names:
-        try:
-            sidecar = read_sidecar(output, sidecar_name(unit.index, part))
-        except OutputError:
-            return False
-        same = sidecar.settings_digest == settings.digest and sidecar.inputs == identity
+    try:
+        sidecars = sidecars_of(output, settings.split_names, names, group.index)
+    except OutputError:
+        return False
+    for sidecar in sidecars or []:
+        same = sidecar.settings_digest == settings.digest
+        same &= sidecar.inputs == group.inputs and sidecar.input_digest == group.input_digest
         if not same or names.get(sidecar.file) != sidecar.file_bytes:
             return False
         if file_sha256(join(output, sidecar.file)) != sidecar.sha256:
             return False
-        if sidecar.unit_totals is not None:
-            totals = sidecar.unit_totals
-            if refused_rejects(totals.rejects, settings.read):
-                return False
-            return totals.rejects_file is None or exists(join(output, totals.rejects_file))
-        part += 1
-    return False
+    totals = sidecars[-1].unit_totals if sidecars else None
+    return totals is not None and _has_rejects(output, totals, settings)
 
 
-def remove_stale_files(output: str, kept: set[int]) -> int:
+def _has_rejects(output: str, totals: UnitTotals, settings: EncodeSettings) -> bool:
+    """Whether rejects, if there are any, are there and allowed."""
+    if refused_rejects(totals.rejects, settings.read):
+        return False
+    return totals.rejects_file is None or exists(join(output, totals.rejects_file))
+
+
+def remove_stale_files(
+    output: str, kept: set[int], split_names: tuple[str, ...] = ("",), *, rejects: bool = True
+) -> int:
     """Remove shards, sidecars and rejects of units that are not kept; returns how many files.
 
     Such files are left by a killed run, or belong to a plan that the input has outgrown.
+
+    Args:
+        output: the folder.
+        kept: numbers of units, or of buckets.
+        split_names: folders of the shards.
+        rejects: remove lists of rejects as well.
     """
-    found = {name: SHARD_FILE.fullmatch(name) for name in list_files(output)}
+    found = {
+        name: SHARD_FILE.fullmatch(name.rsplit("/", 1)[-1])
+        for name in list_shards(output, split_names)
+    }
     stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
     delete_files(output, stale)
-    rejects = delete_rejects(output, frozenset(kept))
+    count = delete_rejects(output, frozenset(kept)) if rejects else 0
     remove_temporary_files(output)
-    return len(stale) + rejects
+    return len(stale) + count
+
+
+def remove_stale_units(output: str, kept: set[int]) -> int:
+    """Remove spills, records and rejects of units that are not kept, as `remove_stale_files`."""
+    stale = _remove_unit_files(output, SPILL_FOLDER, frozenset(kept))
+    stale += _remove_unit_files(output, UNIT_FOLDER, frozenset(kept))
+    return stale + delete_rejects(output, frozenset(kept))
+
+
+def remove_spills(output: str) -> None:
+    """Remove the spills of a global shuffle, and their folder where it is local and empty."""
+    _remove_unit_files(output, SPILL_FOLDER, frozenset())
+    folder = join(output, SPILL_FOLDER)
+    if is_local(folder):
+        with suppress(OSError):
+            os.rmdir(folder)
+
+
+def _remove_unit_files(output: str, folder: str, kept: frozenset[int]) -> int:
+    found = {name: _UNIT_FILE.fullmatch(name) for name in list_files(join(output, folder))}
+    stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
+    delete_files(join(output, folder), stale)
+    return len(stale)

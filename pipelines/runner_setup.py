@@ -179,8 +179,8 @@ def run_pipeline(
     build: Callable[[beam.Pipeline], Any],
     *,
     lost_worker: Callable[[str], None] | None = None,
-) -> None:
-    """Build a pipeline, run it, and wait until it is done.
+) -> Any:
+    """Build a pipeline, run it, and wait until it is done; returns Beam's result.
 
     Args:
         options: from `make_pipeline_options`.
@@ -209,6 +209,7 @@ def run_pipeline(
             if own is None:
                 raise
             raise own from None
+        return result
 
 
 @contextmanager

@@ -20,18 +20,21 @@ from pipelines.manifest import (
     MANIFEST,
     add_up,
     check_balance,
+    each_unit_totals,
     file_sha256,
     read_manifest,
     read_sidecar,
+    read_unit_record,
 )
 from pipelines.output_files import exists, join, list_files, read_bytes
 from pipelines.output_folder import REJECTS_FILE, REJECTS_FOLDER, RUN, read_run
-from pipelines.resume import SHARD_FILE
 from pipelines.settings import digest_of
+from pipelines.shard_files import list_shards, shard_name
+from pipelines.shuffle_buckets import UNIT_FOLDER, UNIT_RECORD_FILE, unit_record_name
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
-from pipelines.verify_shard import RowSettings, check_shard
-from pipelines.write_shards import shard_name
-from schemas.sidecars import Manifest, UnitTotals
+from pipelines.verify_packed import PackedCheck
+from pipelines.verify_shard import RowSettings, ShardCheck
+from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
 
 __all__ = ["Verified", "verify_output"]
 
@@ -73,13 +76,15 @@ def verify_output(
     """
     manifest = read_manifest(output)
     settings = _check_settings(output, manifest)
-    _check_sidecars(output, manifest)
+    _check_sidecars(output, manifest, settings)
+    _check_units(output, manifest, settings)
     _check_totals(output, manifest)
-    _check_no_others(output, manifest)
+    _check_no_others(output, manifest, settings)
     tokenizer = _load_tokenizer(output, manifest)
     done = Verified(rejects_files=_check_rejects(output, manifest), text_bytes=not tokenizer.lossy)
+    check = ShardCheck if settings.pack is None else PackedCheck
     for sidecar in manifest.shards:
-        done.encoded_again += check_shard(output, sidecar, tokenizer, settings, full=full)
+        done.encoded_again += check(output, sidecar, tokenizer, settings).run(full=full)
         done.shards += 1
         done.rows += sidecar.rows
         done.tokens += sidecar.tokens
@@ -120,38 +125,75 @@ def _check_settings(output: str, manifest: Manifest) -> RowSettings:
     return settings
 
 
-def _check_sidecars(output: str, manifest: Manifest) -> None:
+def _check_sidecars(output: str, manifest: Manifest, settings: RowSettings) -> None:
     """The manifest holds every part of every unit once, as the sidecars beside the shards say."""
-    unit = part = 0
+    unit = part = split = shards = 0
+    names = settings.split_names
     known = {(entry["path"], entry["identity"]) for entry in manifest.inputs}
     for shard in manifest.shards:
-        expected = shard_name(unit, part)
-        if (shard.unit, shard.part, shard.file) != (unit, part, expected):
+        # Splits come in order, and any of them may have no shards of the unit.
+        if shard.split in names[split + 1 :]:
+            split, part = names.index(shard.split), 0
+        expected = shard_name(unit, part, names[split])
+        found = (shard.unit, shard.part, shard.split, shard.file)
+        if found != (unit, part, names[split], expected):
             raise _failure(
                 output, MANIFEST, f"lists {shard.file} where {expected} should be: a shard is lost"
             )
-        name = f"{shard.file}.json"
-        if not exists(join(output, name)):
-            raise _failure(output, name, "is missing")
-        if read_sidecar(output, name) != shard:
-            raise _failure(output, name, f"says other things of the shard than {MANIFEST}")
-        if shard.settings_digest != manifest.settings_digest:
-            raise _failure(output, name, "is of other settings than the manifest")
-        if any((each["path"], each["identity"]) not in known for each in shard.inputs):
-            raise _failure(output, name, "names an input that the manifest does not list")
-        part += 1
+        _check_sidecar(output, manifest, shard, known)
+        part, shards = part + 1, shards + 1
         if shard.unit_totals is not None:
-            if shard.unit_totals.parts != part:
+            if shard.unit_totals.parts != shards:
                 raise _failure(
-                    output, name, f"says {shard.unit_totals.parts} parts, and there are {part}"
+                    output,
+                    f"{shard.file}.json",
+                    f"says {shard.unit_totals.parts} parts, and there are {shards}",
                 )
-            unit, part = unit + 1, 0
-    if part:
+            unit, part, split, shards = unit + 1, 0, 0, 0
+    if shards:
         raise _failure(output, MANIFEST, f"the last part of unit {unit} is lost")
 
 
+def _check_sidecar(
+    output: str, manifest: Manifest, shard: ShardSidecar, known: set[tuple[str, str]]
+) -> None:
+    name = f"{shard.file}.json"
+    if not exists(join(output, name)):
+        raise _failure(output, name, "is missing")
+    if read_sidecar(output, name) != shard:
+        raise _failure(output, name, f"says other things of the shard than {MANIFEST}")
+    if shard.settings_digest != manifest.settings_digest:
+        raise _failure(output, name, "is of other settings than the manifest")
+    if any((each["path"], each["identity"]) not in known for each in shard.inputs):
+        raise _failure(output, name, "names an input that the manifest does not list")
+    if manifest.units and shard.input_digest != _read_by(manifest):
+        raise _failure(output, name, "is of another input than the units that were read")
+
+
+def _read_by(manifest: Manifest) -> str:
+    return digest_of([unit.inputs for unit in manifest.units])
+
+
+def _check_units(output: str, manifest: Manifest, settings: RowSettings) -> None:
+    """After a global shuffle, the manifest says of each unit what its record says."""
+    if bool(manifest.units) != (settings.shuffle == "global"):
+        raise _failure(output, MANIFEST, f"has {len(manifest.units)} units of a global shuffle")
+    for index, unit in enumerate(manifest.units):
+        name = unit_record_name(index)
+        if not exists(join(output, name)):
+            raise _failure(output, name, "is missing")
+        if unit.unit != index or read_unit_record(output, index) != unit:
+            raise _failure(output, name, f"says other things of the unit than {MANIFEST}")
+        if unit.settings_digest != manifest.settings_digest:
+            raise _failure(output, name, "is of other settings than the manifest")
+    listed = {unit_record_name(unit.unit) for unit in manifest.units}
+    for name in list_files(join(output, UNIT_FOLDER)):
+        if f"{UNIT_FOLDER}/{name}" not in listed and UNIT_RECORD_FILE.fullmatch(name):
+            raise _failure(output, f"{UNIT_FOLDER}/{name}", f"is not in {MANIFEST}")
+
+
 def _check_totals(output: str, manifest: Manifest) -> None:
-    found = add_up(manifest.shards)
+    found = add_up(manifest.shards, manifest.units)
     for field in fields(found):
         written, added = getattr(manifest.totals, field.name), getattr(found, field.name)
         if written != added:
@@ -161,11 +203,11 @@ def _check_totals(output: str, manifest: Manifest) -> None:
     check_balance(output, found)
 
 
-def _check_no_others(output: str, manifest: Manifest) -> None:
+def _check_no_others(output: str, manifest: Manifest, settings: RowSettings) -> None:
     """No shard and no list of rejects that the manifest does not know: readers would take it."""
     known = {shard.file for shard in manifest.shards}
-    for name in list_files(output):
-        if SHARD_FILE.fullmatch(name) and name.removesuffix(".json") not in known:
+    for name in list_shards(output, ("", *settings.split_names)):
+        if name.removesuffix(".json") not in known:
             raise _failure(output, name, f"is not in {MANIFEST}")
     listed = {totals.rejects_file for totals in _unit_totals(manifest)}
     for name in list_files(join(output, REJECTS_FOLDER)):
@@ -175,7 +217,8 @@ def _check_no_others(output: str, manifest: Manifest) -> None:
 
 
 def _unit_totals(manifest: Manifest) -> list[UnitTotals]:
-    return [shard.unit_totals for shard in manifest.shards if shard.unit_totals is not None]
+    """Counts of all units, in order."""
+    return [unit.totals for unit in manifest.units] or each_unit_totals(manifest.shards)
 
 
 def _check_rejects(output: str, manifest: Manifest) -> int:

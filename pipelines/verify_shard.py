@@ -19,12 +19,14 @@ from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
 from pipelines.manifest import file_sha256
 from pipelines.output_files import exists, join, open_for_reading
-from pipelines.write_shards import ShardFacts
+from pipelines.shard_files import ShardFacts
+from pipelines.split_documents import Splitter
+from pipelines.token_lengths import token_lengths
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
 
-__all__ = ["RowSettings", "check_shard"]
+__all__ = ["RowSettings", "ShardCheck"]
 
 # Of each shard, the first rows are encoded again, up to so many ids.
 _SAMPLE_IDS = 50_000
@@ -39,32 +41,29 @@ class RowSettings(msgspec.Struct):
     bos: int | None
     eos: int | None
     special_text: str
-    max_row_tokens: int
+    max_row_tokens: int | None
+    splits: list[tuple[str, str]]
+    pack: int | None
+    pack_tail: str | None
+    pad: int | None
+    shuffle: str
+    seed: int | None
+
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Folders of the shards below the output, in order; one empty name without splits."""
+        return tuple(name for name, _ in self.splits) or ("",)
 
 
-def check_shard(
-    output: str, sidecar: ShardSidecar, tokenizer: Tokenizer, settings: RowSettings, *, full: bool
-) -> int:
-    """Check a shard of a finished output.
+class ShardCheck:
+    """Checks a shard of a finished output.
 
     Args:
         output: the folder.
         sidecar: what the manifest says of the shard.
         tokenizer: that made the ids.
         settings: of the run.
-        full: encode every row again, not only the first ones.
-
-    Returns:
-        How many rows were encoded again.
-
-    Raises:
-        OutputError: something does not agree; names the file, the row and the values.
     """
-    return _ShardCheck(output, sidecar, tokenizer, settings).run(full=full)
-
-
-class _ShardCheck:
-    """Checks one shard."""
 
     def __init__(
         self, output: str, sidecar: ShardSidecar, tokenizer: Tokenizer, settings: RowSettings
@@ -73,18 +72,31 @@ class _ShardCheck:
         self._sidecar = sidecar
         self._tokenizer = tokenizer
         self._settings = settings
-        self._lengths = _token_lengths(tokenizer)
+        self._lengths = token_lengths(tokenizer)
+        self._splitter = Splitter(settings.splits, settings.seed or 0) if settings.splits else None
         self._facts = ShardFacts()
         self._text_bytes = 0
+        # Whether the row before, perhaps of the batch before, may go on in the next.
+        self._after_full = False
 
     def run(self, *, full: bool) -> int:
-        """Check file, columns, ids, marks and facts; returns the rows encoded again."""
+        """Check file, columns, ids, marks, splits and facts.
+
+        Args:
+            full: encode every row again, not only the first ones.
+
+        Returns:
+            How many rows, or whole documents of packed rows, were encoded again.
+
+        Raises:
+            OutputError: something does not agree; names the file, the row and the values.
+        """
         self._check_file()
         again = 0
         try:
             with open_for_reading(self._path) as file:
                 reader = pa.ipc.open_file(file)
-                check_version(reader.schema, token_shard_schema(self._tokenizer.max_id))
+                check_version(reader.schema, self._schema())
                 for index in range(reader.num_record_batches):
                     batch = reader.get_batch(index)
                     batch.validate(full=True)
@@ -98,6 +110,9 @@ class _ShardCheck:
             raise self._failure(str(error)) from error
         self._check_facts()
         return again
+
+    def _schema(self) -> pa.Schema:
+        return token_shard_schema(self._tokenizer.max_id)
 
     def _check_file(self) -> None:
         if not exists(self._path):
@@ -115,7 +130,7 @@ class _ShardCheck:
         lengths = pc.list_value_length(batch["input_ids"]).to_numpy().astype(np.int64)
         ends = np.cumsum(lengths)
         self._check_ids(ids, ends)
-        too_long = np.flatnonzero(lengths > self._settings.max_row_tokens)
+        too_long = np.flatnonzero(lengths > self._max_row_tokens())
         if len(too_long):
             raise self._row_failure(too_long[0], f"has {lengths[too_long[0]]} ids")
         self._text_bytes += int(self._lengths[ids].sum())
@@ -124,6 +139,29 @@ class _ShardCheck:
         closes = batch["is_last"].to_numpy(zero_copy_only=False)
         self._check_mark("BOS", self._settings.bos, ids, starts, begins & (lengths > 0), begins)
         self._check_mark("EOS", self._settings.eos, ids, ends - 1, closes & (lengths > 0), closes)
+        self._check_split(batch["document_id"], np.arange(batch.num_rows))
+
+    def _max_row_tokens(self) -> int:
+        return 2**31 if self._settings.max_row_tokens is None else self._settings.max_row_tokens
+
+    def _check_split(self, document_ids: pa.Array, rows: _Ints) -> None:
+        """Every document belongs to the split that the shard is of.
+
+        Args:
+            document_ids: of documents.
+            rows: int64, row of each.
+        """
+        if self._splitter is None:
+            return
+        names = self._settings.split_names
+        splits = self._splitter.assign(document_ids)
+        wrong = np.flatnonzero(splits != names.index(self._sidecar.split))
+        if len(wrong):
+            raise self._row_failure(
+                rows[wrong[0]],
+                f"is of document {document_ids[wrong[0]]}, which belongs to the split "
+                f"{names[splits[wrong[0]]]}",
+            )
 
     def _check_ids(self, ids: npt.NDArray[Any], ends: _Ints) -> None:
         unknown = ids >= len(self._lengths)
@@ -168,7 +206,7 @@ class _ShardCheck:
         """Encode the decoded text of rows that stand for themselves."""
         checked = seen = 0
         policy = "allow" if self._settings.special_text == "allow" else "text"
-        for row, ids in _whole_rows(batch, self._settings):
+        for row, name, ids in self._whole_documents(batch):
             if not full and seen > _SAMPLE_IDS:
                 break
             try:
@@ -178,12 +216,41 @@ class _ShardCheck:
             if not np.array_equal(again, ids):
                 raise self._row_failure(
                     row,
-                    f"({batch['document_id'][row]}): encoding its text again gives {len(again)} "
+                    f"({name}): encoding its text again gives {len(again)} "
                     f"other ids than the {len(ids)} that are stored",
                 )
             checked += 1
             seen += len(ids)
         return checked
+
+    def _whole_documents(
+        self, batch: pa.RecordBatch
+    ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:
+        """What stands for itself, without BOS and EOS: (row, document, ids).
+
+        These are rows that hold a whole piece. One longer than `max_row_tokens` goes over several
+        rows, whose texts cannot be encoded alone: such rows are full, or follow a full one.
+        """
+        parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
+        for row in range(batch.num_rows):
+            ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
+            is_full = len(ids) >= self._max_row_tokens()
+            alone = not is_full and not self._after_full
+            self._after_full = is_full
+            if alone:
+                name = batch["document_id"][row].as_py()
+                yield (
+                    row,
+                    name,
+                    self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row]),
+                )
+
+    def _without_marks(
+        self, ids: npt.NDArray[np.uint32], *, is_first: bool, is_last: bool
+    ) -> npt.NDArray[np.uint32]:
+        start = 1 if self._settings.bos is not None and is_first else 0
+        end = len(ids) - 1 if self._settings.eos is not None and is_last else len(ids)
+        return ids[start:end]
 
     def _row_failure(self, row: int, what: str) -> OutputError:
         """Of a row of the batch that comes after those whose facts were taken."""
@@ -191,39 +258,3 @@ class _ShardCheck:
 
     def _failure(self, what: str) -> OutputError:
         return OutputError(f"{self._path}: {what}")
-
-
-def _token_lengths(tokenizer: Tokenizer) -> _Ints:
-    """Bytes of each id, -1 for one that no token has."""
-    model = tokenizer.model
-    lengths = np.full(tokenizer.max_id + 1, -1, np.int64)
-    for token_id, data in model.tokens.items():
-        lengths[token_id] = len(data)
-    for text, token_id in model.special_tokens.items():
-        lengths[token_id] = len(text.encode())
-    return lengths
-
-
-def _whole_rows(
-    batch: pa.RecordBatch, settings: RowSettings
-) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
-    """Rows that hold a whole piece, without BOS and EOS: (row, ids).
-
-    A piece longer than `max_row_tokens` goes over several rows, whose texts cannot be encoded
-    alone: such rows are full, or follow a full one.
-    """
-    parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
-    # A batch never begins inside a piece.
-    after_full = False
-    for row in range(batch.num_rows):
-        ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
-        is_full = len(ids) >= settings.max_row_tokens
-        alone = not is_full and not after_full
-        after_full = is_full
-        if not alone:
-            continue
-        if settings.bos is not None and parts[row] == 0:
-            ids = ids[1:]
-        if settings.eos is not None and lasts[row]:
-            ids = ids[:-1]
-        yield row, ids

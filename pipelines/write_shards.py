@@ -2,43 +2,35 @@
 
     shard-UUUUU-PPP.arrow        Arrow IPC file: unit of the plan, part
     shard-UUUUU-PPP.arrow.json   sidecar: what the manifest says of the shard
+    SPLIT/shard-UUUUU-PPP.arrow  the same where documents are divided among splits
     rejects/unit-UUUUU.jsonl     rows that the reader set aside, if any
 
 A part closes at the row with which it holds `shard_bytes` of text, so names and borders depend on
 the input alone. A file gets its final name when it is complete, its sidecar after it, and the
-sidecar of the last part (marked `is_last_part`) after everything else: a unit is finished when that
-one is there.
+sidecar of the last shard (the one with `unit_totals`) after everything else: a unit is finished
+when that one is there. A global shuffle writes buckets in place of units.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bpe.errors import OutputError
-from pipelines.output_files import (
-    HashingFile,
-    delete_files,
-    join,
-    publish,
-    temporary_path,
-    write_atomically,
-)
+from pipelines.output_files import delete_files, write_atomically
 from pipelines.plan import Unit
 from pipelines.rejects import Rejects
+from pipelines.shard_files import OpenShard, shard_name, sidecar_name
 from pipelines.token_rows import TokenRows
-from schemas.sidecars import ShardSidecar, UnitTotals
+from schemas.sidecars import PackingTotals, ShardSidecar, UnitTotals
 
-__all__ = ["ShardFacts", "ShardWriter", "input_identity", "shard_name", "sidecar_name"]
+__all__ = ["ShardGroup", "ShardWriter", "input_identity", "unit_totals"]
 
 
 class ShardSettings(Protocol):
@@ -52,15 +44,13 @@ class ShardSettings(Protocol):
     def shard_bytes(self) -> int:
         """A part closes once it holds so many bytes of text."""
 
+    @property
+    def compression(self) -> str:
+        """Of the shards' buffers."""
 
-def shard_name(unit: int, part: int) -> str:
-    """Name of a shard's file: (3, 0) -> 'shard-00003-000.arrow'."""
-    return f"shard-{unit:05d}-{part:03d}.arrow"
-
-
-def sidecar_name(unit: int, part: int) -> str:
-    """Name of a shard's sidecar."""
-    return f"{shard_name(unit, part)}.json"
+    @property
+    def split_names(self) -> tuple[str, ...]:
+        """Folders of the shards, "" for the output itself."""
 
 
 def input_identity(unit: Unit) -> list[dict[str, str | int | None]]:
@@ -76,25 +66,82 @@ def input_identity(unit: Unit) -> list[dict[str, str | int | None]]:
     ]
 
 
+@dataclass(frozen=True)
+class ShardGroup:
+    """The shards that are written in one go: those of a unit, or of a bucket.
+
+    Attributes:
+        index: number of the unit or bucket.
+        inputs: as in `schemas.sidecars.ShardSidecar`.
+        input_digest: as there.
+    """
+
+    index: int
+    inputs: list[dict[str, str | int | None]]
+    input_digest: str | None = None
+
+    @classmethod
+    def of_unit(cls, unit: Unit) -> ShardGroup:
+        """The shards of a unit."""
+        return cls(unit.index, input_identity(unit))
+
+
+def unit_totals(
+    output: str,
+    rejects: Rejects,
+    special_hits: Mapping[str, int],
+    packing: PackingTotals | None = None,
+) -> UnitTotals:
+    """Write a unit's rejects and sum up what was read; `parts` is left for the writer.
+
+    Args:
+        output: folder of the shards.
+        rejects: what the reader set aside and counted.
+        special_hits: how often the text of each special token occurs in the unit's documents.
+        packing: what packing added or left out.
+
+    Raises:
+        OutputError: the file of rejects cannot be written.
+    """
+    rejects_file = rejects.write(output)
+    if rejects_file is None:
+        # An earlier attempt on an older version of the input may have left one.
+        delete_files(output, [f"rejects/unit-{rejects.unit.index:05d}.jsonl"])
+    return UnitTotals(
+        parts=0,
+        documents_in=rejects.documents_in,
+        rejects=dict(sorted(rejects.counts.items())),
+        accepted=dict(sorted(rejects.accepted.items())),
+        special_text={token: hits for token, hits in sorted(special_hits.items()) if hits},
+        rejects_file=rejects_file,
+        rejects_sha256=hashlib.sha256(rejects.to_jsonl()).hexdigest() if rejects_file else None,
+        packing=packing or PackingTotals(),
+    )
+
+
 class ShardWriter:
     """Writes the rows of one unit, in order, into as many parts as it takes.
 
     Args:
         output: folder of the shards.
-        unit: the unit being encoded.
-        schema: of the rows, `schemas.token_shards`.
-        settings: where parts close; the digest for the sidecars.
+        group: the unit or bucket being written.
+        schema: of the rows.
+        settings: where parts close, how they are compressed, and the digest for the sidecars.
 
-    Used as a context manager: on an error the part being written is thrown away.
+    Used as a context manager: on an error the parts being written are thrown away.
     """
 
-    def __init__(self, output: str, unit: Unit, schema: pa.Schema, settings: ShardSettings) -> None:
+    def __init__(
+        self, output: str, group: ShardGroup, schema: pa.Schema, settings: ShardSettings
+    ) -> None:
         self._output = output
-        self._unit = unit
+        self._group = group
         self._schema = schema
         self._settings = settings
-        self._part: _OpenPart | None = None
-        self._finished: list[ShardSidecar] = []
+        self._open: dict[str, OpenShard] = {}
+        self._finished: dict[str, list[ShardSidecar]] = {
+            split: [] for split in settings.split_names
+        }
 
     def __enter__(self) -> ShardWriter:  # noqa: PYI034 - typing.Self needs Python 3.11
         return self
@@ -105,11 +152,11 @@ class ShardWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._part is not None:
-            self._part.abandon()
+        for part in self._open.values():
+            part.abandon()
 
-    def write(self, rows: TokenRows) -> None:
-        """Append rows, closing parts where they are full.
+    def write(self, rows: TokenRows, split: str = "") -> None:
+        """Append rows to a split, closing parts where they are full.
 
         Raises:
             OutputError: a file cannot be written (no space, say); names it.
@@ -117,162 +164,68 @@ class ShardWriter:
         start = 0
         while start < len(rows.text_bytes):
             # A part is opened when a row is there for it: no empty part follows a full one.
-            part = self._open_part()
+            part = self._open_part(split)
             room = self._settings.shard_bytes - part.text_bytes
             filled = np.searchsorted(np.cumsum(rows.text_bytes[start:]), room)
             end = min(len(rows.text_bytes), start + int(filled) + 1)
             part.write(rows.slice(start, end))
             start = end
             if part.text_bytes >= self._settings.shard_bytes:
-                self._close_part()
+                self._close_part(split)
 
-    def finish(self, rejects: Rejects, special_hits: Mapping[str, int]) -> list[bytes]:
-        """Close the last part, write the rejects, and put the last sidecar in place.
+    def finish(self, totals: UnitTotals) -> list[bytes]:
+        """Close all parts and put the sidecars in place, the last one last.
 
         A unit without rows has one part without rows, so that it is seen to be finished.
 
         Args:
-            rejects: what the reader set aside and counted.
-            special_hits: how often the text of each special token occurs in the unit's documents.
+            totals: of the unit or bucket.
 
         Returns:
             The sidecars of all parts as JSON.
 
         Raises:
-            OutputError: a file cannot be written; or documents were lost on the way here, which
-                would be a fault of this program.
+            OutputError: a file cannot be written.
         """
-        if self._part is not None or not self._finished:
-            self._open_part()
-            self._close_part()
-        last = self._finished.pop()
-        rejects_file = rejects.write(self._output)
-        rejects_sha256 = hashlib.sha256(rejects.to_jsonl()).hexdigest() if rejects_file else None
-        totals = UnitTotals(
-            parts=last.part + 1,
-            documents_in=rejects.documents_in,
-            rejects=dict(sorted(rejects.counts.items())),
-            accepted=dict(sorted(rejects.accepted.items())),
-            special_text={token: hits for token, hits in sorted(special_hits.items()) if hits},
-            rejects_file=rejects_file,
-            rejects_sha256=rejects_sha256,
-        )
-        self._finished.append(replace(last, unit_totals=totals))
-        self._remove_stale_files(last.part + 1, rejects_file)
-        encoded = [msgspec.json.format(msgspec.json.encode(each)) for each in self._finished]
-        for sidecar, data in zip(self._finished, encoded, strict=True):
+        for split in list(self._open):
+            self._close_part(split)
+        splits = self._settings.split_names
+        if not any(self._finished.values()):
+            self._open_part(splits[0])
+            self._close_part(splits[0])
+        self._remove_stale_files()
+        sidecars = [sidecar for split in splits for sidecar in self._finished[split]]
+        sidecars[-1] = replace(sidecars[-1], unit_totals=replace(totals, parts=len(sidecars)))
+        encoded = [msgspec.json.format(msgspec.json.encode(each)) for each in sidecars]
+        for sidecar, data in zip(sidecars, encoded, strict=True):
             write_atomically(self._output, f"{sidecar.file}.json", data)
         return encoded
 
-    def _open_part(self) -> _OpenPart:
-        if self._part is None:
-            name = shard_name(self._unit.index, len(self._finished))
-            self._part = _OpenPart(self._output, name, self._schema)
-        return self._part
+    def _open_part(self, split: str) -> OpenShard:
+        if split not in self._open:
+            name = shard_name(self._group.index, len(self._finished[split]), split)
+            compression = self._settings.compression
+            self._open[split] = OpenShard(self._output, name, self._schema, compression)
+        return self._open[split]
 
-    def _close_part(self) -> None:
-        if self._part is None:
-            return
-        facts = self._part.close()
-        self._part = None
-        self._finished.append(
+    def _close_part(self, split: str) -> None:
+        facts = self._open[split].close()
+        del self._open[split]
+        self._finished[split].append(
             ShardSidecar(
-                unit=self._unit.index,
-                part=len(self._finished),
+                split=split,
+                unit=self._group.index,
+                part=len(self._finished[split]),
                 settings_digest=self._settings.digest,
-                inputs=input_identity(self._unit),
+                inputs=self._group.inputs,
+                input_digest=self._group.input_digest,
                 **facts,
             )
         )
 
-    def _remove_stale_files(self, next_part: int, rejects_file: str | None) -> None:
+    def _remove_stale_files(self) -> None:
         """An earlier attempt on an older version of the input may have left more than this one."""
-        stale = [shard_name(self._unit.index, next_part), sidecar_name(self._unit.index, next_part)]
-        if rejects_file is None:
-            stale.append(f"rejects/unit-{self._unit.index:05d}.jsonl")
-        delete_files(self._output, stale)
-
-
-class _OpenPart:
-    """A shard that is being written under a temporary name."""
-
-    def __init__(self, output: str, name: str, schema: pa.Schema) -> None:
-        self.text_bytes = 0
-        self._output = output
-        self._name = name
-        self._path = temporary_path(output, name)
-        self._facts = ShardFacts()
-        try:
-            self._file = HashingFile(self._path)
-            self._writer = pa.ipc.new_file(pa.PythonFile(self._file, mode="w"), schema)
-        except (OSError, pa.ArrowException) as error:
-            raise self._failure(error) from error
-
-    def write(self, rows: TokenRows) -> None:
-        """Append a batch."""
-        try:
-            self._writer.write_batch(rows.batch)
-        except (OSError, pa.ArrowException) as error:
-            raise self._failure(error) from error
-        self.text_bytes += int(rows.text_bytes.sum())
-        self._facts.add(rows.batch)
-
-    def close(self) -> dict[str, Any]:
-        """Give the file its final name; returns the fields of the sidecar that describe it."""
-        try:
-            self._writer.close()
-            self._file.close()
-        except (OSError, pa.ArrowException) as error:
-            raise self._failure(error) from error
-        publish(self._path, join(self._output, self._name))
-        return {
-            "file": self._name,
-            "bytes": self.text_bytes,
-            "file_bytes": self._file.size,
-            "sha256": self._file.sha256(),
-            **self._facts.__dict__,
-        }
-
-    def abandon(self) -> None:
-        """Throw the file away after an error elsewhere."""
-        # The error being handled says more than a second one from here would.
-        with suppress(Exception):
-            self._writer.close()
-        with suppress(Exception):
-            self._file.close()
-        with suppress(Exception):
-            delete_files(self._output, [self._path.removeprefix(join(self._output, ""))])
-
-    def _failure(self, error: Exception) -> OutputError:
-        return OutputError(
-            f"{join(self._output, self._name)}: cannot be written: {error}; after making room the "
-            "same command goes on with the units that are missing"
-        )
-
-
-class ShardFacts:
-    """What a sidecar says of a shard's rows; the attributes are named as there."""
-
-    def __init__(self) -> None:
-        self.rows = 0
-        self.documents = 0
-        self.tokens = 0
-        self.min_id: int | None = None
-        self.max_id: int | None = None
-        self.first_document: str | None = None
-        self.last_document: str | None = None
-
-    def add(self, batch: pa.RecordBatch) -> None:
-        """Take a batch into account."""
-        ids = batch["input_ids"].flatten()
-        self.rows += batch.num_rows
-        self.documents += pc.sum(batch["is_last"]).as_py() or 0
-        self.tokens += len(ids)
-        if len(ids):
-            bounds = pc.min_max(ids).as_py()
-            self.min_id = min(bounds["min"], self.min_id if self.min_id is not None else 2**32)
-            self.max_id = max(bounds["max"], self.max_id if self.max_id is not None else -1)
-        if batch.num_rows:
-            if self.first_document is None:
-                self.first_document = batch["document_id"][0].as_py()
-            self.last_document = batch["document_id"][-1].as_py()
+        unit = self._group.index
+        for split, finished in self._finished.items():
+            stale = [each(unit, len(finished), split) for each in (shard_name, sidecar_name)]
+            delete_files(self._output, stale)

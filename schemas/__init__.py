@@ -2,10 +2,22 @@
 
 from schemas.count_manifest import BucketFile, CountManifest, CountTotals
 from schemas.documents import DOCUMENT_PIECES
+from schemas.encoded_batches import encoded_batch_schema
+from schemas.packed_shards import packed_shard_schema
 from schemas.pair_counts import BOUNDARY_FIXES, BOUNDARY_RECORDS, PAIR_COUNTS, SEGMENTS
 from schemas.round_records import MERGES, RoundRecord, StateFile
 from schemas.run_record import RunRecord
-from schemas.sidecars import Manifest, OutputTotals, ShardSidecar, UnitTotals
+from schemas.shuffle_spills import shuffle_spill_schema
+from schemas.sidecars import (
+    Manifest,
+    OutputTotals,
+    PackingTotals,
+    ShardSidecar,
+    SplitTotals,
+    Spread,
+    UnitRecord,
+    UnitTotals,
+)
 from schemas.token_shards import token_shard_schema, token_type
 from schemas.versions import check_version, with_version
 from schemas.word_counts import word_counts_schema
@@ -22,12 +34,19 @@ __all__ = [
     "CountTotals",
     "Manifest",
     "OutputTotals",
+    "PackingTotals",
     "RoundRecord",
     "RunRecord",
     "ShardSidecar",
+    "SplitTotals",
+    "Spread",
     "StateFile",
+    "UnitRecord",
     "UnitTotals",
     "check_version",
+    "encoded_batch_schema",
+    "packed_shard_schema",
+    "shuffle_spill_schema",
     "token_shard_schema",
     "token_type",
     "with_version",

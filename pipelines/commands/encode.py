@@ -7,25 +7,42 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
+import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
 from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer, load_tokenizer
 from pipelines.commands import job
-from pipelines.encode_documents import EncodeDocuments, EncodeSettings
+from pipelines.encode_documents import EncodeDocuments
+from pipelines.encode_settings import EncodeSettings
 from pipelines.inputs import ReadOptions
+from pipelines.job_metrics import JobMetrics, read_metrics
 from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
 from pipelines.output_folder import REJECTS_FOLDER
 from pipelines.output_lock import locked_output
 from pipelines.plan import Plan, Unit, make_plan
 from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
-from pipelines.resume import Found, begin_run, find_finished_units, remove_stale_files
+from pipelines.resume import (
+    Found,
+    begin_run,
+    find_finished_buckets,
+    find_finished_units,
+    find_read_units,
+    remove_spills,
+    remove_stale_files,
+    remove_stale_units,
+)
 from pipelines.runner_setup import end_process, run_pipeline
+from pipelines.shuffle_buckets import Bucket, SpillDocuments, WriteBuckets, plan_buckets
+from pipelines.split_documents import parse_splits
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, save_copy
-from schemas.sidecars import Manifest
+from schemas.sidecars import Manifest, OutputTotals
 
 __all__ = ["run"]
 
@@ -52,9 +69,8 @@ def run(arguments: Namespace) -> int:
             _print_summary(output, read_manifest(output), None)
             return 0
         save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
-        kept = _keep_finished(output, settings, plan, found)
-        missing = [unit for unit in plan.units if unit.index not in kept]
-        _encode(arguments, options, settings, missing)
+        steps = _Job(arguments, options, settings, plan, found)
+        kept = steps.shuffle() if settings.shuffle == "global" else steps.encode()
         manifest = write_manifest(
             output,
             settings,
@@ -63,37 +79,110 @@ def run(arguments: Namespace) -> int:
             backend=get_backend().name,
             listing=inputs.counts,
         )
-    _print_summary(output, manifest, watch.seconds, resumed=bool(kept))
+    metrics = read_metrics(steps.results)
+    _print_summary(output, manifest, watch.seconds, resumed=kept > 0, metrics=metrics)
     return 0
 
 
-def _encode(
-    arguments: Namespace, options: PipelineOptions, settings: EncodeSettings, units: list[Unit]
-) -> None:
-    if not units:
-        return
-    with show_progress("encoding", sum(unit.stored_bytes for unit in units)) as folder:
-        run_pipeline(
-            options,
-            lambda pipeline: (
-                pipeline
-                | job.create_units(units)
-                | EncodeDocuments(arguments.output, settings, progress_folder=folder)
-            ),
-            lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(arguments)}"),
+@dataclass(frozen=True)
+class _Job:
+    """The pipelines of one run, for what the output lacks."""
+
+    arguments: Namespace
+    options: PipelineOptions
+    settings: EncodeSettings
+    plan: Plan
+    found: Found
+    results: list[Any] = field(default_factory=list)
+
+    def encode(self) -> int:
+        """Encode the units that are missing; returns how many were kept."""
+        output, settings = self.arguments.output, self.settings
+        kept = find_finished_units(output, settings, self.plan) if self.found.resumed else set()
+        removed = remove_stale_files(output, kept, settings.split_names)
+        self._tell(f"kept {len(kept)} of {len(self.plan.units)} units", removed)
+        missing = [unit for unit in self.plan.units if unit.index not in kept]
+        self._run_units(
+            missing, lambda folder: EncodeDocuments(output, settings, progress_folder=folder)
         )
+        return len(kept)
+
+    def shuffle(self) -> int:
+        """Spill the units and write the buckets that are missing; returns how many were kept."""
+        output, settings, plan = self.arguments.output, self.settings, self.plan
+        buckets = plan_buckets(plan, settings)
+        written: set[int] = set()
+        spilled: set[int] = set()
+        if self.found.resumed:
+            written = find_finished_buckets(output, settings, buckets)
+            needed = len(written) < len(buckets)
+            spilled = find_read_units(output, settings, plan, with_spills=needed)
+        removed = remove_stale_files(output, written, settings.split_names, rejects=False)
+        removed += remove_stale_units(output, spilled)
+        self._tell(
+            f"kept {len(spilled)} of {len(plan.units)} units read, and {len(written)} of "
+            f"{len(buckets)} buckets written",
+            removed,
+        )
+        unread = [unit for unit in plan.units if unit.index not in spilled]
+        self._run_units(
+            unread,
+            lambda folder: SpillDocuments(output, settings, len(buckets), progress_folder=folder),
+        )
+        self._run_buckets([bucket for bucket in buckets if bucket.index not in written])
+        remove_spills(output)
+        return len(spilled) + len(written)
+
+    def _tell(self, kept: str, removed: int) -> None:
+        if self.found.resumed:
+            left = f"; removed {removed} file(s) of unfinished units" if removed else ""
+            job.note(f"resuming: {kept}{left}")
+
+    def _run_units(self, units: list[Unit], transform: Callable[[str], beam.PTransform]) -> None:
+        if not units:
+            return
+        with show_progress("encoding", sum(unit.stored_bytes for unit in units)) as folder:
+            self._run(lambda pipeline: pipeline | job.create_units(units) | transform(folder))
+
+    def _run_buckets(self, buckets: list[Bucket]) -> None:
+        if not buckets:
+            return
+        elements = [bucket.to_json() for bucket in buckets]
+        transform = WriteBuckets(self.arguments.output, self.settings)
+        self._run(lambda pipeline: pipeline | "Buckets" >> beam.Create(elements) | transform)
+
+    def _run(self, build: Callable[[beam.Pipeline], Any]) -> None:
+        hint = job.resume_hint(self.arguments)
+        run_pipeline(self.options, build, lost_worker=lambda what: end_process(f"{what}; {hint}"))
 
 
 def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> EncodeSettings:
+    eos = _token_id(tokenizer, "--append-eos", arguments.append_eos)
+    _refuse_without_pack(arguments)
     return EncodeSettings(
         tokenizer_digest=tokenizer.digest,
         read=read,
         bos=_token_id(tokenizer, "--prepend-bos", arguments.prepend_bos),
-        eos=_token_id(tokenizer, "--append-eos", arguments.append_eos),
+        eos=eos,
         special_text=arguments.special_text,
         shard_bytes=arguments.shard_bytes,
         max_row_tokens=arguments.max_row_tokens,
+        compression=arguments.compression,
+        splits=parse_splits(arguments.split) if arguments.split is not None else (),
+        pack=arguments.pack,
+        pack_mode=arguments.pack_mode or "concat",
+        pack_tail=arguments.pack_tail or "pad",
+        pad=_token_id(tokenizer, "--pad-id", arguments.pad_id) if arguments.pad_id else eos,
+        shuffle=arguments.shuffle,
+        seed=arguments.seed,
     )
+
+
+def _refuse_without_pack(arguments: Namespace) -> None:
+    """Options of packing without packing would be ignored in silence."""
+    for name in ("pack_mode", "pack_tail", "pad_id"):
+        if arguments.pack is None and getattr(arguments, name) is not None:
+            raise SettingsError(f"--{name.replace('_', '-')} needs --pack N")
 
 
 def _token_id(tokenizer: Tokenizer, option: str, value: str | None) -> int | None:
@@ -107,6 +196,8 @@ def _token_id(tokenizer: Tokenizer, option: str, value: str | None) -> int | Non
 
 def _check_row_length(settings: EncodeSettings, plan: Plan) -> None:
     """Rows of one document carry rising part numbers, of which a range of a file has one."""
+    if settings.pack is not None:
+        return
     shortest = settings.read.range_bytes + 2
     if settings.max_row_tokens >= shortest or settings.read.document_separator is not None:
         return
@@ -119,17 +210,13 @@ def _check_row_length(settings: EncodeSettings, plan: Plan) -> None:
             )
 
 
-def _keep_finished(output: str, settings: EncodeSettings, plan: Plan, found: Found) -> set[int]:
-    kept = find_finished_units(output, settings, plan) if found.resumed else set()
-    removed = remove_stale_files(output, kept)
-    if found.resumed:
-        left = f"; removed {removed} file(s) of unfinished units" if removed else ""
-        job.note(f"resuming: kept {len(kept)} of {len(plan.units)} units{left}")
-    return kept
-
-
 def _print_summary(
-    output: str, manifest: Manifest, seconds: float | None, *, resumed: bool = False
+    output: str,
+    manifest: Manifest,
+    seconds: float | None,
+    *,
+    resumed: bool = False,
+    metrics: JobMetrics | None = None,
 ) -> None:
     totals = manifest.totals
     tokens, size = totals.tokens, totals.bytes
@@ -137,9 +224,10 @@ def _print_summary(
         f"documents        {format_count(totals.documents)}",
         f"bytes of text    {format_count(size)} ({format_bytes(size)})",
         f"tokens           {format_count(tokens)}",
-        f"bytes per token  {size / tokens:.3f}" if tokens else "bytes per token  -",
+        f"bytes per token  {_ratio(totals)}" if tokens else "bytes per token  -",
         f"shards           {totals.shards} ({format_bytes(totals.file_bytes)})",
     ]
+    lines += _layout_lines(manifest)
     if totals.rejects:
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals.rejects.items())
         lines.append(f"rejected         {reasons} (see {join(output, REJECTS_FOLDER)})")
@@ -147,7 +235,54 @@ def _print_summary(
     is_text = manifest.settings["special_text"] == "text"
     meaning = "as ordinary text" if is_text else "as special tokens"
     lines += job.special_text_lines(totals.special_text, meaning)
+    lines += _metric_lines(metrics)
     if seconds is not None:
         lines.append(job.seconds_line(seconds, None if resumed else size))
     lines.append(f"output           {output}")
     sys.stdout.write("\n".join(lines) + "\n")
+
+
+def _layout_lines(manifest: Manifest) -> list[str]:
+    """A summary's lines about packed rows and splits, if there are any."""
+    totals, settings = manifest.totals, manifest.settings
+    packing, lines = totals.packing, []
+    if settings["pack"] is not None:
+        filled = f", {format_count(packing.padding)} ids of padding" if packing.padding else ""
+        cut = (
+            f", left out {format_count(packing.dropped_tokens)} ids with the ends of "
+            f"{format_count(packing.dropped_documents)} documents"
+            if packing.dropped_tokens
+            else ""
+        )
+        lines.append(
+            f"packed rows      {format_count(totals.rows)} of {settings['pack']}{filled}{cut}"
+        )
+    for name, share in settings["splits"]:
+        split = totals.splits.get(name)
+        documents, tokens = (split.documents, split.tokens) if split else (0, 0)
+        lines.append(
+            f"split            {name} {share}: {format_count(documents)} documents, "
+            f"{format_count(tokens)} tokens"
+        )
+    return lines
+
+
+def _ratio(totals: OutputTotals) -> str:
+    """Bytes per token of everything, and of the shards with the least and the most."""
+    spread, mean = totals.bytes_per_token, f"{totals.bytes / totals.tokens:.3f}"
+    if spread is None or totals.shards == 1:
+        return mean
+    return f"{mean} ({spread.least:.3f} to {spread.most:.3f} by shard)"
+
+
+def _metric_lines(metrics: JobMetrics | None) -> list[str]:
+    """A summary's line about what the runner counted, if it tells."""
+    if metrics is None or not metrics.counters:
+        return []
+    names = ("documents", "bytes", "tokens")
+    counted = [f"{name} {format_count(metrics.counters.get(name, 0))}" for name in names]
+    counted += [f"{reason} {format_count(n)}" for reason, n in metrics.rejects.items()]
+    if metrics.least_ratio is not None:
+        ratios = f"{metrics.least_ratio:.3f} to {metrics.largest_ratio:.3f}"
+        counted.append(f"bytes per token {ratios} by unit")
+    return [f"runner counted   {', '.join(counted)}"]

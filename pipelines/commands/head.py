@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bpe.tokenizer import Tokenizer
 from pipelines.manifest import read_manifest
 from pipelines.output_files import join, open_for_reading
 from pipelines.progress import format_count
@@ -27,16 +28,45 @@ def run(arguments: Namespace) -> int:
     tokenizer = load_copy(join(directory, TOKENIZER_FOLDER))
     paths = [join(directory, shard.file) for shard in manifest.shards]
     for row in _first_rows(paths, arguments.rows):
-        ids = row["input_ids"]
-        shown = " ".join(map(str, ids[:_SHOWN_IDS])) + (" …" if len(ids) > _SHOWN_IDS else "")
-        # A token is at least a byte, and a character at most four.
-        text = tokenizer.decode_text(ids[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
-        end = "" if row["is_last"] else ", goes on"
-        sys.stdout.write(
-            f"{row['source']}  document {row['document_id']}  part {row['part']}{end}  "
-            f"{format_count(len(ids))} ids\n  {shown}\n  {text!r}\n"
-        )
+        show = _show_packed if "lengths" in row else _show
+        sys.stdout.write(show(row, tokenizer))
     return 0
+
+
+def _show(row: dict[str, Any], tokenizer: Tokenizer) -> str:
+    end = "" if row["is_last"] else ", goes on"
+    return (
+        f"{row['source']}  document {row['document_id']}  part {row['part']}{end}  "
+        f"{_show_ids(row['input_ids'], tokenizer)}"
+    )
+
+
+def _show_packed(row: dict[str, Any], tokenizer: Tokenizer) -> str:
+    """A packed row: its segments, one below the other, and how much padding follows."""
+    filled = sum(row["lengths"])
+    padding = len(row["input_ids"]) - filled
+    lines = [
+        f"row of {format_count(filled)} ids"
+        + (f" and {format_count(padding)} of padding\n" if padding else "\n")
+    ]
+    start = 0
+    for segment, length in enumerate(row["lengths"]):
+        place = row["positions"][segment]
+        begin = f" from id {format_count(place)}" if place else ""
+        end = "" if row["is_last"][segment] else ", goes on"
+        lines.append(
+            f"{row['sources'][segment]}  document {row['document_ids'][segment]}{begin}{end}  "
+            + _show_ids(row["input_ids"][start : start + length], tokenizer)
+        )
+        start += length
+    return "".join(lines)
+
+
+def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:
+    shown = " ".join(map(str, ids[:_SHOWN_IDS])) + (" …" if len(ids) > _SHOWN_IDS else "")
+    # A token is at least a byte, and a character at most four.
+    text = tokenizer.decode_text(ids[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
+    return f"{format_count(len(ids))} ids\n  {shown}\n  {text!r}\n"
 
 
 def _first_rows(paths: list[str], count: int) -> Iterator[dict[str, Any]]:

@@ -52,6 +52,15 @@ RUNNERS = {
 }
 
 
+LAYOUTS: dict[str, list[Any]] = {
+    "tokens": [],
+    "packed": [
+        *("--input-format", "lines", "--shuffle", "global", "--shard-bytes", 20_000),
+        *("--pack", 128, "--pad-id", 0, "--split", "train=0.9,validation=0.1"),
+    ],
+}
+
+
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_training_and_encoding_give_the_same_files_on_every_runner(
     runner: str,
@@ -75,10 +84,11 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     source = tmp_path / "part.txt"
     source.write_bytes(tiny.read_bytes()[:100_000])
     encode = ("encode", "--input", source, "--range-bytes", 8000, "--tokenizer", here / "model")
-    assert run(*encode, "--output", here / "tokens").code == 0
-    process = start(*encode, "--output", there / "tokens", *options)
-    _, err = process.communicate(timeout=300)
-    assert process.returncode == 0, err
+    for name, layout in LAYOUTS.items():
+        assert run(*encode, "--output", here / name, *layout).code == 0
+        process = start(*encode, "--output", there / name, *layout, *options)
+        _, err = process.communicate(timeout=300)
+        assert process.returncode == 0, err
     assert tree_bytes(there) == tree_bytes(here)
 
 

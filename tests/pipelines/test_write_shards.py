@@ -20,7 +20,7 @@ from pipelines.output_files import HashingFile, publish, write_atomically
 from pipelines.plan import FileRange, Unit
 from pipelines.rejects import Rejects
 from pipelines.token_rows import TokenRows
-from pipelines.write_shards import ShardWriter
+from pipelines.write_shards import ShardGroup, ShardWriter, unit_totals
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 
@@ -33,6 +33,8 @@ UNIT = Unit(3, (FileRange(FILE, 0, 100),))
 class Settings:
     shard_bytes: int
     digest: str = "d" * 64
+    compression: str = "none"
+    split_names: tuple[str, ...] = ("",)
 
 
 def rows_of(sizes: list[int], first: int = 0) -> TokenRows:
@@ -56,10 +58,12 @@ def rows_of(sizes: list[int], first: int = 0) -> TokenRows:
 def write(
     output: Path, batches: list[TokenRows], shard_bytes: int, rejects: Rejects | None = None
 ) -> list[ShardSidecar]:
-    with ShardWriter(str(output), UNIT, SCHEMA, Settings(shard_bytes)) as writer:
+    group = ShardGroup.of_unit(UNIT)
+    with ShardWriter(str(output), group, SCHEMA, Settings(shard_bytes)) as writer:
         for batch in batches:
             writer.write(batch)
-        encoded = writer.finish(rejects or Rejects(UNIT, ReadOptions()), {})
+        totals = unit_totals(str(output), rejects or Rejects(UNIT, ReadOptions()), {})
+        encoded = writer.finish(totals)
     return [msgspec.json.decode(data, type=ShardSidecar) for data in encoded]
 
 
@@ -132,7 +136,8 @@ def test_writing_again_leaves_the_same_files_and_no_others(tmp_path: Path) -> No
 
 def test_an_error_leaves_no_half_shard(tmp_path: Path) -> None:
     def fail_midway() -> None:
-        with ShardWriter(str(tmp_path), UNIT, SCHEMA, Settings(100)) as writer:
+        group = ShardGroup.of_unit(UNIT)
+        with ShardWriter(str(tmp_path), group, SCHEMA, Settings(100)) as writer:
             writer.write(rows_of([4]))
             raise KeyError
 

@@ -98,6 +98,7 @@ def test_what_is_no_token_id_is_refused(wrong: int) -> None:
 def sidecar(**changes: Any) -> dict[str, Any]:
     made = ShardSidecar(
         file="shard-00000-000.arrow",
+        split="",
         unit=0,
         part=0,
         rows=2,

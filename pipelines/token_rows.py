@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["RowMaker", "TokenRows"]
+__all__ = ["RowMaker", "TokenRows", "with_marks"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -75,7 +75,14 @@ class RowMaker:
         """
         is_first = pieces["is_first"].to_numpy(zero_copy_only=False)
         is_last = pieces["is_last"].to_numpy(zero_copy_only=False)
-        values, lengths = self._with_marks(ids, is_first, is_last)
+        values, lengths = with_marks(
+            ids.flatten().to_numpy(),
+            pc.list_value_length(ids).to_numpy().astype(np.int64),
+            is_first,
+            is_last,
+            bos=self._bos,
+            eos=self._eos,
+        )
         rows_of = np.maximum(1, -(-lengths // self._cap))
         piece = np.repeat(np.arange(len(rows_of)), rows_of)
         within = np.arange(len(piece)) - np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
@@ -95,35 +102,6 @@ class RowMaker:
         arrays = [columns[name] for name in self._schema.names]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
         return TokenRows(batch, np.where(ends_piece, text_bytes[piece], 0))
-
-    def _with_marks(
-        self,
-        ids: pa.LargeListArray,
-        is_first: npt.NDArray[np.bool_],
-        is_last: npt.NDArray[np.bool_],
-    ) -> tuple[npt.NDArray[Any], _Ints]:
-        """Flat ids with BOS and EOS put in, and the new length of each piece."""
-        values = ids.flatten().to_numpy()
-        lengths = pc.list_value_length(ids).to_numpy().astype(np.int64)
-        if self._bos is None and self._eos is None:
-            return values, lengths
-        if self._bos is not None:
-            lengths = lengths + is_first
-        if self._eos is not None:
-            lengths = lengths + is_last
-        ends = np.cumsum(lengths)
-        marked = np.empty(int(ends[-1]) if len(ends) else 0, values.dtype)
-        is_text = np.ones(len(marked), np.bool_)
-        if self._bos is not None:
-            places = (ends - lengths)[is_first]
-            marked[places] = self._bos
-            is_text[places] = False
-        if self._eos is not None:
-            places = ends[is_last] - 1
-            marked[places] = self._eos
-            is_text[places] = False
-        marked[is_text] = values
-        return marked, lengths
 
     def _rising_parts(self, parts: npt.NDArray[Any], starts: npt.NDArray[np.bool_]) -> _Ints:
         """Parts of the pieces, raised where needed so that they rise from row to row.
@@ -151,3 +129,43 @@ class RowMaker:
     def _source_column(self, sources: Any) -> pa.DictionaryArray:
         codes = pc.index_in(sources.cast(pa.string()), value_set=self._sources)
         return pa.DictionaryArray.from_arrays(codes, self._sources)
+
+
+def with_marks(
+    values: npt.NDArray[Any],
+    lengths: _Ints,
+    is_first: npt.NDArray[np.bool_],
+    is_last: npt.NDArray[np.bool_],
+    *,
+    bos: int | None,
+    eos: int | None,
+) -> tuple[npt.NDArray[Any], _Ints]:
+    """Flat ids with BOS and EOS put in, and the new lengths; what came in where there are none.
+
+    Args:
+        values: uint16 or uint32, the ids of all rows, one row after the other.
+        lengths: int64, ids of each row.
+        is_first: per row, whether a document begins with it: BOS comes first.
+        is_last: per row, whether a document ends with it: EOS comes last.
+        bos: id put before each document, or None.
+        eos: id put after each document, or None.
+    """
+    if bos is None and eos is None:
+        return values, lengths
+    if bos is not None:
+        lengths = lengths + is_first
+    if eos is not None:
+        lengths = lengths + is_last
+    ends = np.cumsum(lengths)
+    marked = np.empty(int(ends[-1]) if len(ends) else 0, values.dtype)
+    is_text = np.ones(len(marked), np.bool_)
+    if bos is not None:
+        places = (ends - lengths)[is_first]
+        marked[places] = bos
+        is_text[places] = False
+    if eos is not None:
+        places = ends[is_last] - 1
+        marked[places] = eos
+        is_text[places] = False
+    marked[is_text] = values
+    return marked, lengths

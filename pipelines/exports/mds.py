@@ -30,6 +30,7 @@ _SHARD_BYTES = 1 << 26
 _LARGEST_SHARD = 2**32 - 4096
 _EMPTY = "documents without tokens"
 _COPY_BYTES = 1 << 20
+_COPY_IDS = 1 << 20
 
 
 class MdsExport(Export):
@@ -70,10 +71,12 @@ class MdsExport(Export):
         dtype = self.dtype(source)
         config = _config(f"ndarray:{dtype.name}", None)
         shards: list[tuple[ExportFile, int]] = []
-        shard = _OpenShard(folder, config, dtype)
+        shard = _OpenShard(folder, config)
         empty = 0
         for batch in whole_documents(source.batches(), folder.spool):
             ends = np.cumsum(batch.lengths)
+            # Of several documents, each is a slice of bytes: no array is made for it.
+            stored = _stored(batch.ids, dtype) if len(ends) > 1 else None
             for start, end in zip((ends - batch.lengths).tolist(), ends.tolist(), strict=True):
                 # Their own program cannot write an array without elements.
                 if start == end:
@@ -83,8 +86,13 @@ class MdsExport(Export):
                 size = len(head) + (end - start) * dtype.itemsize
                 if not shard.has_room(size):
                     shards.append(shard.close(len(shards)))
-                    shard = _OpenShard(folder, config, dtype)
-                shard.add(head, batch.ids[start:end])
+                    shard = _OpenShard(folder, config)
+                shard.begin_sample(head, size)
+                if stored is not None:
+                    shard.write(stored[start * dtype.itemsize : end * dtype.itemsize])
+                    continue
+                for first in range(0, end, _COPY_IDS):
+                    shard.write(_stored(batch.ids[first : first + _COPY_IDS], dtype))
         shards.append(shard.close(len(shards)))
         _write_index(folder, config, shards)
         left_out = {_EMPTY: empty} if empty else {}
@@ -154,13 +162,19 @@ def _sample_head(count: int, dtype: np.dtype[Any]) -> bytes:
     return struct.pack("<I", len(shape) + count * dtype.itemsize) + shape
 
 
+def _stored(ids: npt.NDArray[Any], dtype: np.dtype[Any]) -> memoryview:
+    """Ids as the bytes of a file."""
+    if not len(ids):
+        return memoryview(b"")
+    return np.ascontiguousarray(ids, dtype.newbyteorder("<")).data.cast("B")
+
+
 class _OpenShard:
     """A shard of documents; its samples are set aside until their number is known."""
 
-    def __init__(self, folder: ExportFolder, config: dict[str, Any], dtype: np.dtype[Any]) -> None:
+    def __init__(self, folder: ExportFolder, config: dict[str, Any]) -> None:
         self._folder = folder
         self._config = config
-        self._dtype = dtype.newbyteorder("<")
         self._sizes: list[int] = []
         self._total = 8 + len(_dump(config))
         self._spool: IO[bytes] = folder.spool()
@@ -169,13 +183,15 @@ class _OpenShard:
         """Whether a sample of so many bytes goes in; the first one always does."""
         return not self._sizes or self._total + size + 4 <= _SHARD_BYTES
 
-    def add(self, head: bytes, ids: npt.NDArray[Any]) -> None:
-        """Add a sample."""
-        self._spool.write(head)
-        self._spool.write(np.ascontiguousarray(ids, self._dtype).data.cast("B"))
-        size = len(head) + len(ids) * self._dtype.itemsize
+    def begin_sample(self, head: bytes, size: int) -> None:
+        """Begin a sample of `size` bytes, of which `head` are the first."""
         self._sizes.append(size)
         self._total += size + 4
+        self._spool.write(head)
+
+    def write(self, data: memoryview) -> None:
+        """Append bytes of the sample."""
+        self._spool.write(data)
 
     def close(self, number: int) -> tuple[ExportFile, int]:
         """Write the shard; returns its file and its samples."""

@@ -7,6 +7,7 @@
     begin_run, save_copy, find_finished_units,     what makes a folder of shards an output that
     remove_stale_files, write_manifest             `beam-bpe verify` and `head` accept
     code_version                                   of beam-bpe, for the manifest
+    TokenShards                                    random access to such an output
 
 A pipeline of your own, from JSON Lines to shards:
 
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from pipelines.plan import make_plan
     from pipelines.read_options import ReadOptions
     from pipelines.resume import begin_run, find_finished_units, remove_stale_files
+    from pipelines.token_shards import TokenShards
     from pipelines.tokenizer_files import save_copy
     from pipelines.train_bpe import TrainBpe, TrainSettings
 
@@ -102,6 +104,7 @@ __all__ = [
     "EncodeDocuments",
     "EncodeSettings",
     "ReadOptions",
+    "TokenShards",
     "TrainBpe",
     "TrainSettings",
     "WriteCountTable",
@@ -121,6 +124,7 @@ _HOMES = {
     "EncodeDocuments": "pipelines.encode_documents",
     "EncodeSettings": "pipelines.encode_documents",
     "ReadOptions": "pipelines.read_options",
+    "TokenShards": "pipelines.token_shards",
     "TrainBpe": "pipelines.train_bpe",
     "TrainSettings": "pipelines.train_bpe",
     "WriteCountTable": "pipelines.count_words",

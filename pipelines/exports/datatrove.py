@@ -31,7 +31,7 @@ class DatatroveExport(Export):
 
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:
         """Write the files."""
-        limit = self.options.tokens_per_file or source.tokens
+        limit = self.options.tokens_per_file or source.tokens + 1
         tokenizer = f"beam-bpe {source.manifest.tokenizer_digest[:16]}"
         dtype = self.dtype(source)
         file: _TokenFile | None = None
@@ -39,13 +39,14 @@ class DatatroveExport(Export):
         for batch in source.batches():
             first = 0
             while first < len(batch.lengths):
+                # Empty documents go into the full file: one of theirs alone would hold nothing.
+                if file is not None and file.is_full and batch.lengths[first]:
+                    file.close(tokenizer)
+                    file = None
                 if file is None:
                     file = _TokenFile(folder, f"{count:05d}_unshuffled.ds", dtype)
                     count += 1
                 first = file.write(batch, first, limit)
-                if file.is_full:
-                    file.close(tokenizer)
-                    file = None
         if file is not None:
             file.close(tokenizer)
         return Written(documents=source.documents, tokens=source.tokens)
@@ -74,13 +75,15 @@ class _TokenFile:
         self._last_end = 0
 
     def write(self, batch: TokenBatch, first: int, limit: int) -> int:
-        """Append rows from `first` on until the file is full; returns the next row."""
+        """Append rows from `first` on until the file is full; returns the next row, not empty."""
         row_ends = np.cumsum(batch.lengths)
         begin = int(row_ends[first - 1]) if first else 0
         reached = self._count + row_ends[first:] - begin >= limit
         full = np.flatnonzero(reached & batch.ends[first:])
         self.is_full = len(full) > 0
-        stop = first + int(full[0]) + 1 if self.is_full else len(row_ends)
+        stop = len(row_ends)
+        if self.is_full:
+            stop = int(np.searchsorted(row_ends, row_ends[first + int(full[0])], side="right"))
         ids = batch.ids[begin : row_ends[stop - 1]]
         self._tokens.write_array(ids, self._dtype)
         self._count += len(ids)

@@ -139,6 +139,30 @@ def make_folder() -> Callable[..., Path]:
     return make
 
 
+@pytest.fixture(scope="session")
+def lay_out() -> Callable[[list[list[list[int]]], list[int]], list[list[list[Row]]]]:
+    """Lays documents, given as rows, out in shards and batches for `make_folder`."""
+    return _lay_out
+
+
+def _lay_out(documents: list[list[list[int]]], cuts: list[int]) -> list[list[list[Row]]]:
+    """Rows of documents, with a batch (1) or a shard (2) ending after the rows that cuts name."""
+    rows = [
+        (ids, f"0:{number}", part, part == len(document) - 1)
+        for number, document in enumerate(documents)
+        for part, ids in enumerate(document)
+    ]
+    shards: list[list[list[Row]]] = [[[]]]
+    for place, row in enumerate(rows):
+        shards[-1][-1].append(row)
+        cut = cuts[place % len(cuts)]
+        if cut == 1:
+            shards[-1].append([])
+        elif cut == 2:
+            shards.append([[]])
+    return shards
+
+
 def _write_shard(folder: Path, index: int, batches: list[list[Row]], largest: int) -> ShardSidecar:
     schema = token_shard_schema(largest)
     path = folder / f"shard-{index:05d}-000.arrow"

@@ -28,24 +28,6 @@ DOCUMENTS = st.lists(
 )
 
 
-def lay_out(documents: list[list[list[int]]], cuts: list[int]) -> list[list[list[Any]]]:
-    """Rows of documents, with a batch (1) or a shard (2) ending after the rows that cuts name."""
-    rows = [
-        (ids, f"0:{number}", part, part == len(document) - 1)
-        for number, document in enumerate(documents)
-        for part, ids in enumerate(document)
-    ]
-    shards: list[list[list[Any]]] = [[[]]]
-    for place, row in enumerate(rows):
-        shards[-1][-1].append(row)
-        cut = cuts[place % len(cuts)]
-        if cut == 1:
-            shards[-1].append([])
-        elif cut == 2:
-            shards.append([[]])
-    return shards
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     documents=DOCUMENTS, cuts=st.lists(st.integers(0, 2), min_size=1, max_size=7), data=st.data()
@@ -55,6 +37,7 @@ def test_rows_documents_and_stretches_are_those_that_were_written(
     cuts: list[int],
     data: st.DataObject,
     make_folder: Make,
+    lay_out: Callable[..., Any],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     folder = tmp_path_factory.mktemp("made") / "out"

@@ -96,7 +96,7 @@ def _tell_missing_separator(export: Export, source: ShardSource) -> None:
     if export.keeps_documents or source.documents < 2 or any(each is not None for each in marked):
         return
     job.note(
-        f"note: {export.title} shows a trainer no borders of documents, and the shards have no EOS "
+        f"note: documents run into each other in {export.title}, and the shards have no EOS "
         "between them; --append-eos TOKEN puts one after each"
     )
 

@@ -153,13 +153,12 @@ def _write_head(file: ExportFile, sizes: npt.NDArray[np.int64], config: dict[str
 
 def _sample_head(count: int, dtype: np.dtype[Any]) -> bytes:
     """What comes before the ids of a sample: its size, one dimension, and their number."""
-    code, letter = next(
-        (code, letter)
-        for code, (letter, top) in enumerate([("B", 1 << 8), ("H", 1 << 16), ("I", 1 << 32)])
-        if count < top
-    )
-    shape = struct.pack(f"<B{letter}", 1 << 2 | code, count)
-    return struct.pack("<I", len(shape) + count * dtype.itemsize) + shape
+    size = count * dtype.itemsize
+    if count < 1 << 8:
+        return struct.pack("<IBB", 2 + size, 1 << 2, count)
+    if count < 1 << 16:
+        return struct.pack("<IBH", 3 + size, 1 << 2 | 1, count)
+    return struct.pack("<IBI", 5 + size, 1 << 2 | 2, count)
 
 
 def _stored(ids: npt.NDArray[Any], dtype: np.dtype[Any]) -> memoryview:

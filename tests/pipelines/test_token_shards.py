@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -137,3 +139,19 @@ def test_it_needs_no_beam() -> None:
     code = "import sys; from pipelines import TokenShards; sys.exit('apache_beam' in sys.modules)"
     root = Path(__file__).resolve().parents[2]
     assert subprocess.run([sys.executable, "-c", code], cwd=root, check=False).returncode == 0
+
+
+def test_the_example_trains_on_shards(token_folder: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    example = root / "tests" / "examples" / "train_bigram.py"
+    done = subprocess.run(
+        [sys.executable, example, token_folder],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    first, last = map(float, re.findall(r"(\d+\.\d+) (?:at|after)", done.stdout))
+    assert first == pytest.approx(np.log(262), abs=0.3)
+    assert last < first - 0.5

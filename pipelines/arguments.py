@@ -12,7 +12,10 @@ from bpe.errors import SettingsError
 from bpe.version import __version__
 from pipelines.read_options import INPUT_FORMATS, parse_separator
 
-__all__ = ["UsageError", "make_parser", "parse_size"]
+__all__ = ["EXPORT_FORMATS", "UsageError", "make_parser", "parse_size"]
+
+EXPORT_FORMATS = ("hf", "megatron", "nanogpt", "llmc", "datatrove", "mds", "litdata", "npy")
+"""What `export --to` takes; `pipelines.exports` has a class for each."""
 
 _UNITS = {
     "": 1,
@@ -73,6 +76,22 @@ def _separator(text: str) -> bytes:
         return parse_separator(text)
     except SettingsError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = 0.0
+    if not 0 < fraction < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, such as 0.01")
+    return fraction
 
 
 def _folder(text: str) -> str:
@@ -340,6 +359,43 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
 
 
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("directory", type=_folder, metavar="DIR", help="an encoded folder")
+    add("--to", required=True, choices=EXPORT_FORMATS, help="whose format; see the README")
+    add("--output", type=_folder, required=True, metavar="DIR", help="folder of the new files")
+    add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
+    add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
+    add(
+        "--dtype",
+        choices=("uint16", "uint32", "int32", "int64"),
+        help="integer type of the ids (default: the smallest that the format has for this "
+        "vocabulary; mds with --block-size: int32)",
+    )
+    add(
+        "--block-size",
+        type=_positive,
+        metavar="N",
+        help="litdata: block_size of its TokensLoader (required); mds: samples of N ids each "
+        "instead of documents",
+    )
+    add(
+        "--tokens-per-file",
+        type=_positive,
+        metavar="N",
+        help="llmc: ids in a file (default: 100000000); datatrove: begin another file after so "
+        "many (default: one file)",
+    )
+    add(
+        "--val-fraction",
+        type=_fraction,
+        metavar="F",
+        help="nanogpt, llmc: hold out this part of the documents for validation",
+    )
+    add("--name", help="megatron, llmc: first part of the files' names (default: tokens)")
+    _add_overwrite(parser)
+
+
 def _add_head(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("directory", type=_folder, metavar="DIR", help="an encoded folder")
     parser.add_argument("--rows", type=int, default=5, metavar="N", help="rows (default: 5)")
@@ -360,6 +416,7 @@ _COMMANDS = {
     "train": ("learn a vocabulary from a corpus", _add_train, True),
     "encode": ("turn a corpus into Arrow shards of token ids", _add_encode, True),
     "verify": ("check a finished output against its manifest", _add_verify, False),
+    "export": ("write an encoded folder in another trainer's format", _add_export, False),
     "plan": ("show what a job would read, without running it", _add_plan, False),
     "head": ("show the first rows of an encoded folder as text", _add_head, False),
     "inspect": ("look into a tokenizer", _add_inspect, False),

@@ -18,7 +18,7 @@ import pytest
 from bpe.tokenizer import Tokenizer
 from pipelines import cli
 from pipelines.manifest import add_up
-from pipelines.write_shards import ShardFacts
+from pipelines.shard_files import ShardFacts
 from schemas.sidecars import Manifest, ShardSidecar
 from schemas.token_shards import token_shard_schema
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import msgspec
 
-from bpe.errors import OutputError
+from bpe.errors import BpeError, OutputError
 from pipelines.exports.export_folder import ExportFolder
-from pipelines.exports.protocol import Export
+from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
 from pipelines.output_files import (
     delete_files,
@@ -97,7 +97,7 @@ def run_export(
         OutputError: a shard cannot be read, or a file cannot be written.
     """
     with ExportFolder(output) as folder:
-        written = export.write(source, folder)
+        written = _write(export, source, folder, output)
         record = ExportRecord(
             code_version=code_version,
             settings={**settings.settings, "source": settings.inputs[0]["identity"]},
@@ -110,6 +110,19 @@ def run_export(
     write_atomically(output, EXPORT_RECORD, msgspec.json.format(msgspec.json.encode(record)))
     remove_temporary_files(output)
     return record
+
+
+def _write(export: Export, source: ShardSource, folder: ExportFolder, output: str) -> Written:
+    try:
+        return export.write(source, folder)
+    except OSError as error:
+        if isinstance(error, BpeError):
+            raise
+        # What is set aside has no name of its own.
+        raise OutputError(
+            f"{output}: cannot be written: {error}; make room, or choose another --output, and run "
+            "the same command again"
+        ) from error
 
 
 def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import re
 import signal
 import time
 import tracemalloc
@@ -17,6 +18,7 @@ import pytest
 from pipelines.arguments import EXPORT_FORMATS
 from pipelines.exports import EXPORTS, ExportOptions, ShardSource
 from pipelines.exports.export_folder import ExportFile, ExportFolder
+from pipelines.output_files import HashingFile
 
 Run = Callable[..., Any]
 Make = Callable[..., Path]
@@ -280,18 +282,24 @@ def test_an_export_cut_short_between_its_renames_is_made_again(
     assert tree_bytes(tmp_path / "cut") == tree_bytes(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("target", EXPORT_FORMATS)
 def test_a_full_disk_is_one_message_and_leaves_no_file(
-    token_folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+    target: str, token_folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    write = HashingFile.write
 
+    def refuse(file: HashingFile, data: bytes) -> int:
+        if file.size > 100:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(file, data)
+
+    command = ("export", token_folder, "--to", target, *OPTIONS.get(target, ()))
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.exports.export_folder.HashingFile.write", refuse)
-        refused = run("export", token_folder, "--to", "npy", "--output", tmp_path / "out")
+        patch.setattr(HashingFile, "write", refuse)
+        refused = run(*command, "--output", tmp_path / "out")
     assert refused.code == 1
-    assert str(tmp_path / "out" / "tokens.npy") in refused.err
-    assert "No space left" in refused.err
+    assert re.search(r"out/\S+: cannot be written: .*No space left", refused.err)
+    assert refused.err.count("rror:") == 1
     left = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert left == ["run.json"]
 

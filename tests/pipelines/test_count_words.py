@@ -139,11 +139,11 @@ def test_first_positions_are_in_the_order_of_files_and_rows(
         (folder / "a.txt").write_text("\n".join(lines) + "\n")
         (folder / "b.txt").write_text("z a\n")
     else:
-        range_bytes *= 20
+        range_bytes *= 10
         pq.write_table(pa.table({"text": lines}), folder / "a", row_group_size=2)
         pq.write_table(pa.table({"text": ["z a"]}), folder / "b")
     read = ReadOptions(input_format=kind, range_bytes=range_bytes)
-    plan = make_plan(list_inputs([str(folder)], read), read)
+    plan = make_plan(list_inputs([str(folder)], read), read, unit_bytes=1)
     transform = CountWords(CountSettings("whitespace", first_positions=True), read, buckets=1)
     elements = [unit.to_json().encode() for unit in plan.units]
     parts = [

@@ -290,6 +290,16 @@ class Tokenizer:
         """
         return self._documents.decode(ids)
 
+    def decode_batch(
+        self, ids: pa.Array | pa.ChunkedArray, *, threads: int = 1
+    ) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids, in order: what `encode_batch` came from.
+
+        ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not;
+            no nulls. Errors as `decode`, with the list's place too: `ids[2][7]`.
+        """
+        return self._documents.decode_batch(ids, threads)
+
     def decode_text(
         self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array, errors: str = "replace"
     ) -> str:

@@ -8,6 +8,10 @@
 #include "errors.h"
 #include "worker_threads.h"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace beam_bpe {
 namespace {
 
@@ -25,6 +29,25 @@ template <class Id>
 inline uint64_t number(Id id) {
   return static_cast<uint64_t>(id);
 }
+
+// An entry of the table in a register.
+#if defined(__SSE2__)
+using Whole = __m128i;
+inline Whole load(const void* entry) { return _mm_loadu_si128(static_cast<const __m128i*>(entry)); }
+inline void store(Whole entry, char* out) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(out), entry);
+}
+#else
+struct Whole {
+  uint64_t halves[2];
+};
+inline Whole load(const void* entry) {
+  Whole whole;
+  std::memcpy(&whole, entry, sizeof(Whole));
+  return whole;
+}
+inline void store(Whole entry, char* out) { std::memcpy(out, &entry, sizeof(Whole)); }
+#endif
 
 }  // namespace
 
@@ -94,38 +117,38 @@ size_t TokenDecoder::estimate_size(const Id* ids, size_t count) const {
 template <class Id>
 TokenDecoder::Progress TokenDecoder::decode(const Id* ids, size_t count, Progress done, char* out,
                                             size_t size) const {
-  const Entry* const entries = entries_.get();
   if (size < least_room()) return done;
+  // Members are read once: for all the compiler knows the text may be written over them.
+  const Entry* const entries = entries_.get();
+  const uint64_t mask = mask_;
+  const size_t last = size - least_room();  // where a group may still begin
   size_t i = done.ids;
   size_t at = done.bytes;
-  const size_t last = size - least_room();  // where a group may still begin
   while (i < count && at <= last) {
-    if (i + kGroup <= count) {
+    for (; i + kGroup <= count && at <= last; i += kGroup) {
       const uint64_t a = number(ids[i]);
       const uint64_t b = number(ids[i + 1]);
       const uint64_t c = number(ids[i + 2]);
       const uint64_t d = number(ids[i + 3]);
-      if (sizeof(Id) == 2 || (a | b | c | d) <= mask_) {
-        // Copies of the entries, all before the first store: the compiler cannot know that the
-        // text is not among them.
-        const Entry first = entries[a];
-        const Entry second = entries[b];
-        const Entry third = entries[c];
-        const Entry fourth = entries[d];
-        const size_t after_first = at + first.length;
-        const size_t after_second = after_first + second.length;
-        const size_t after_third = after_second + third.length;
-        if (first.length && second.length && third.length && fourth.length) {
-          std::memcpy(out + at, &first, sizeof(Entry));
-          std::memcpy(out + after_first, &second, sizeof(Entry));
-          std::memcpy(out + after_second, &third, sizeof(Entry));
-          std::memcpy(out + after_third, &fourth, sizeof(Entry));
-          at = after_third + fourth.length;
-          i += kGroup;
-          continue;
-        }
-      }
+      if (sizeof(Id) > 2 && (a | b | c | d) > mask) break;
+      const size_t sizes[] = {entries[a].length, entries[b].length, entries[c].length,
+                              entries[d].length};
+      if (!sizes[0] || !sizes[1] || !sizes[2] || !sizes[3]) break;
+      // All loads come before the first store, so that none waits for one.
+      const Whole first = load(entries + a);
+      const Whole second = load(entries + b);
+      const Whole third = load(entries + c);
+      const Whole fourth = load(entries + d);
+      char* const to_second = out + at + sizes[0];
+      char* const to_third = to_second + sizes[1];
+      char* const to_fourth = to_third + sizes[2];
+      store(first, out + at);
+      store(second, to_second);
+      store(third, to_third);
+      store(fourth, to_fourth);
+      at += sizes[0] + sizes[1] + sizes[2] + sizes[3];
     }
+    if (i == count || at > last) break;
     const std::string_view token = token_of(ids[i]);
     if (token.data() == nullptr) throw UnknownId{i, std::to_string(ids[i])};
     std::memcpy(out + at, token.data(), token.size());

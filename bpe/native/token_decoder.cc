@@ -58,9 +58,11 @@ void TokenDecoder::FreeEntries::operator()(Entry* entries) const noexcept {
 TokenDecoder::TokenDecoder(const std::vector<uint32_t>& ids,
                            const std::vector<std::string>& tokens)
     : id_count_(ids.size()) {
-  for (const uint32_t id : ids) largest_id_ = std::max(largest_id_, id);
   size_t size = kLeastEntries;
-  while (size <= largest_id_ && size < kMostEntries) size *= 2;
+  for (const uint32_t id : ids) {
+    largest_id_ = std::max(largest_id_, id);
+    while (size <= id && id < kMostEntries) size *= 2;
+  }
   mask_ = size - 1;
   const size_t bytes = size * sizeof(Entry);
   entries_ = {reinterpret_cast<Entry*>(allocate_zeroed(bytes)), FreeEntries{bytes}};

@@ -111,6 +111,14 @@ def count_pairs(ids: ArrowColumn, offsets: ArrowColumn) -> tuple[Column, Column,
     Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right).
     """
 
+def recover_merges(tokens: ArrowColumn) -> tuple[Column, Column, Column, Column]:
+    """Find the merges that tokens, by ascending rank, stand for.
+
+    Returns uint32 positions of tokens: of the left parts, of the right ones, of what they make
+    (ascending), and of the tokens of two bytes and more that no merge makes. Raises
+    `VocabularyError` where a merge needs a byte that is no token.
+    """
+
 class Encoder:
     """Text to ids for one model; safe to use from several threads at once.
 

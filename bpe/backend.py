@@ -184,6 +184,17 @@ class Backend(Protocol):
     def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
         """Make a decoder; tokens: id to bytes, those of special tokens among them."""
 
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes.
+
+        A token's merge joins the two tokens that remain of its bytes once everything of lower rank
+        is merged. Where more than two remain the token is reached as a whole pre-token alone.
+        Returns ((left rank, right rank, new rank) by new rank; ranks of the others, ascending).
+        Raises `VocabularyError` where a merge needs a byte that has no rank.
+        """
+
 
 def get_backend(name: str | None = None) -> Backend:
     """Backend of a name in `BACKEND_NAMES`; by default what `BPE_BACKEND` says, else `auto`.

@@ -106,6 +106,19 @@ class NativeBackend:
         """Make a decoder; tokens: id to bytes, those of special tokens among them."""
         return NativeDecoder(tokens)
 
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes."""
+        order = sorted(ranks, key=ranks.__getitem__)
+        columns = _native.recover_merges(pa.array(order, pa.large_binary()))
+        by_position = [ranks[token] for token in order]
+        left, right, made, unmerged = (
+            [by_position[position] for position in pa.array(column).to_pylist()]
+            for column in columns
+        )
+        return list(zip(left, right, made, strict=True)), unmerged
+
 
 class NativeEncoder:
     """Documents to ids for one model, on any number of threads.

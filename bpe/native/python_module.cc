@@ -19,6 +19,7 @@
 #include "isa_scans.h"
 #include "page_pool.h"
 #include "pair_counts.h"
+#include "rank_merges.h"
 #include "token_decoder.h"
 #include "training.h"
 #include "word_counter.h"
@@ -241,6 +242,15 @@ py::tuple count_pairs_from_python(const py::object& ids, const py::object& offse
   }());
 }
 
+py::tuple recover_merges_from_python(const py::object& tokens) {
+  const ImportedColumn column(tokens);
+  const BinaryColumn view = column.binary("tokens");
+  return to_python([&] {
+    const WithoutGil released;
+    return to_columns(recover_merges(view));
+  }());
+}
+
 void define_counting(py::module_& module) {
   module.def("count_pairs", &count_pairs_from_python, py::arg("ids"), py::arg("offsets"));
   py::class_<WordCounter>(module, "WordCounter")
@@ -451,6 +461,7 @@ PYBIND11_MODULE(_native, module) {
            py::arg("requested_schema") = py::none());
   define_counting(module);
   define_encoding(module);
+  module.def("recover_merges", &recover_merges_from_python, py::arg("tokens"));
   module.def("isa", [] { return isa_name(best_isa()); });
   module.def("available_isas", &available_isas);
   module.def("scan_ends", &scan_ends_from_python, py::arg("data"), py::arg("scheme"), py::arg("isa"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import unicodedata
 from collections.abc import Iterable
@@ -16,6 +17,7 @@ from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
+from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
 
 __all__ = ["DocumentEncoder"]
@@ -80,6 +82,28 @@ class DocumentEncoder:
     def decode_batch(self, ids: pa.Array | pa.ChunkedArray, threads: int) -> pa.LargeBinaryArray:
         """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
         return self._decoder().decode_array(id_list_array(ids), threads=threads)
+
+    def stream(self, limit_bytes: int, block_bytes: int) -> StreamEncoder:
+        """Encoder of one document in chunks; see `Tokenizer.stream_encoder`."""
+        if self._model.normalizer is not None:
+            raise SettingsError(
+                f"documents of this vocabulary are normalized ({self._model.normalizer}) as a "
+                "whole, and cannot be encoded in chunks; use encode"
+            )
+        model = self._model.encoding_model
+        merge = None
+        if not model.scheme.pattern and are_in_merge_order(model.merges):
+            by_merges = dataclasses.replace(model, whole_piece=False)
+            encoder = get_backend().make_encoder(by_merges) if model.whole_piece else None
+            merge = (encoder or self._encoder()).encode
+        return StreamEncoder(
+            model.scheme,
+            model.tokens,
+            self._encoder().encode,
+            merge,
+            limit_bytes=limit_bytes,
+            block_bytes=block_bytes,
+        )
 
     def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
         if self._model.normalizer is not None:

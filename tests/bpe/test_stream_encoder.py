@@ -84,6 +84,20 @@ def test_raw_documents(seed: int, letters: bytes, length: int, block_bytes: int)
     assert stream(tokenizer, chunks, block_bytes) == tokenizer.encode(data).tolist()
 
 
+@pytest.mark.parametrize("links", [2, 5, 9, 40, 200])
+@pytest.mark.usefixtures("backend")
+def test_a_byte_that_decides_what_stands_far_before_it(links: int) -> None:
+    # Dominoes: of a run of bytes the last two merge first, and so decide all pairs before them.
+    merges = [(bytes([place]), bytes([place + 1])) for place in reversed(range(links))]
+    tokenizer = Tokenizer.from_merges(merges, pretokenizer="none")
+    for length in range(max(1, links - 3), links + 1):
+        data = bytes(range(length)) * 3
+        expected = tokenizer.encode(data).tolist()
+        for block_bytes in (1, 3, 10, 50):
+            assert stream(tokenizer, [data], block_bytes) == expected
+        assert stream(tokenizer, [data[i : i + 1] for i in range(len(data))]) == expected
+
+
 @pytest.mark.parametrize("unit", [b"7", b"'s", b"'re", b"a", b"=", b"ha", b" ", b"\r\n"])
 @pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "llama3", "none"])
 def test_long_runs_of_published_vocabularies(

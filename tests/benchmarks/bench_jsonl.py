@@ -1,4 +1,4 @@
-"""JSONL: does reading rows, which holds Python's lock, keep two threads from encoding twice as fast?
+"""JSONL: does reading rows, which holds Python's lock, keep two threads from being twice as fast?
 
     python tests/benchmarks/bench_jsonl.py [--megabytes 60] [--row-bytes 4000] [--rounds 3]
 

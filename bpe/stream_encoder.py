@@ -30,7 +30,7 @@ __all__ = ["StreamEncoder", "are_in_merge_order"]
 Encode = Callable[[bytes], npt.NDArray[np.uint32]]
 
 _BLOCK_BYTES = 1 << 20
-_CUT_WINDOW_BYTES = 8 << 10
+_CUT_WINDOW_BYTES = 256
 
 
 class StreamEncoder:
@@ -62,7 +62,9 @@ class StreamEncoder:
         self._encode = encode
         self._merge = merge if not scheme.pattern else None
         self._cuts = CutFinder(scheme)
-        self._longest = max(map(len, tokens.values()))
+        self._ids = np.array(sorted(tokens), np.uint32)
+        self._sizes = np.array([len(tokens[token_id]) for token_id in sorted(tokens)], np.int64)
+        self._longest = int(self._sizes.max())
         self._limit = limit_bytes
         self._block = max(block_bytes, self._longest + 1)
         self._pending = bytearray()
@@ -132,7 +134,7 @@ class StreamEncoder:
     def _final_tokens(self, data: bytes, merge: Encode) -> tuple[npt.NDArray[np.uint32], int]:
         """Tokens at the front of a raw document's rest that are final, and the bytes they spell."""
         ids = merge(data)
-        ends = np.cumsum([len(self._tokens[token_id]) for token_id in ids.tolist()])
+        ends = np.cumsum(self._sizes[np.searchsorted(self._ids, ids)])
         distance = 2 * self._longest
         while distance < len(data):
             count = int(np.searchsorted(ends, len(data) - distance, side="right"))

@@ -16,11 +16,10 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.read_text import BOM
 from pipelines.row_blocks import LongRow, RowBlock, RowFinder, RowSource
 
-__all__ = ["BOM", "csv_rows", "find_row_ends", "quotes_in_place"]
-
-BOM = b"\xef\xbb\xbf"
+__all__ = ["csv_rows", "find_row_ends", "quotes_in_place"]
 
 _Positions = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

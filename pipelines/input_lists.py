@@ -9,10 +9,9 @@ from apache_beam.io.filesystem import BeamIOError
 
 from bpe.errors import SettingsError
 from pipelines.output_files import read_bytes
+from pipelines.read_text import BOM
 
 __all__ = ["read_input_lists"]
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def read_input_lists(paths: Sequence[str]) -> list[str]:
@@ -35,7 +34,7 @@ def _read(path: str) -> list[str]:
         content = read_bytes(path)
     except (OSError, ValueError, BeamIOError) as error:
         raise SettingsError(f"--input-list {path}: cannot be read: {error}") from error
-    lines = content.removeprefix(_BOM).split(b"\n")
+    lines = content.removeprefix(BOM).split(b"\n")
     patterns = [os.fsdecode(line.removesuffix(b"\r")) for line in lines]
     patterns = [pattern for pattern in patterns if pattern.strip()]
     if not patterns:

@@ -13,12 +13,13 @@ from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError
 from pipelines.byte_streams import ByteStream
 from pipelines.csv_fields import FieldError, fields_of_row, find_fields, row_ends
-from pipelines.csv_rows import BOM, csv_rows
+from pipelines.csv_rows import csv_rows
 from pipelines.inputs import InputFile
 from pipelines.piece_batches import batch_of_rows, is_utf8, slices
 from pipelines.plan import FileRange
 from pipelines.read_options import ReadOptions
 from pipelines.read_rows import reject_long_row
+from pipelines.read_text import BOM
 from pipelines.rejects import Rejects
 from pipelines.row_blocks import LongRow, RowBlock
 from pipelines.table_columns import ColumnError

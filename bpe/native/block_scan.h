@@ -1,9 +1,10 @@
 // The schemes, 64 bytes at a time: algebra over bit masks, one bit per byte of a block.
 //
 // A block's masks (block_masks.h) say for each byte which class its character has. From them and a
-// few carried bits the algebra makes the mask of the bytes where pre-tokens start. What it does not cover is marked as `doubt`: there the scan takes one
-// pre-token from next_boundary.h, and starts afresh behind it, which is possible at every start
-// of a pre-token as no pattern looks behind.
+// few carried bits the algebra makes the mask of the bytes where pre-tokens start. What it does
+// not cover is marked as `doubt`: there the scan takes one pre-token from next_boundary.h, and
+// starts afresh behind it, which is possible at every start of a pre-token as no pattern looks
+// behind.
 //
 // Internal linkage throughout, see decode_char.h.
 #pragma once

@@ -52,7 +52,7 @@ struct EncodePasses {
   void (*hash)(const PassInput& input);
   ProbeFunction<uint16_t> probe16;
   ProbeFunction<uint32_t> probe32;
-  // Hash of the key of a piece of `size` bytes, at most kLongestKey; its slot is (hash & slot_mask).
+  // Hash of the key of a piece of `size` bytes, at most kLongestKey; slot: hash & slot_mask.
   uint32_t (*hash_key)(const uint8_t* key, size_t size);
   bool (*has_zero)(const uint8_t* text, size_t size);
 };

@@ -9,7 +9,7 @@
 namespace beam_bpe {
 namespace {
 
-// Batches of longer stretches clamp the index; rows beyond kKeyBytes are zero.
+// Batches of longer stretches clamp the index.
 constexpr size_t kMaskRows = 4096;
 
 // Constant-initialized: code of this file must not run before the processor has been asked.
@@ -17,8 +17,9 @@ struct alignas(64) KeyMasks {
   uint8_t rows[kMaskRows][kKeyBytes] = {};
 
   constexpr KeyMasks() {
-    for (size_t size = 0; size <= kKeyBytes; ++size) {
-      for (size_t i = 0; i < size; ++i) rows[size][i] = 0xFF;
+    for (size_t size = 0; size < kMaskRows; ++size) {
+      for (size_t i = 0; i < size && size <= kLongestKey; ++i) rows[size][i] = 0xFF;
+      if (size > kLongestKey) rows[size][kLongestKey] = 0xFF;
     }
   }
 };
@@ -32,7 +33,7 @@ struct alignas(64) WordMasks {
   uint64_t second[kMaskRows] = {};
 
   constexpr WordMasks() {
-    for (size_t size = 1; size <= kKeyBytes; ++size) {
+    for (size_t size = 1; size <= kLongestKey; ++size) {
       first[size] = size < 8 ? (uint64_t{1} << (8 * size)) - 1 : ~uint64_t{0};
       if (size > 8) second[size] = size < 16 ? (uint64_t{1} << (8 * size - 64)) - 1 : ~uint64_t{0};
     }
@@ -53,7 +54,7 @@ inline uint32_t hash(uint64_t first, uint64_t second, uint64_t size) {
 
 template <bool clamp>
 inline size_t mask_row(size_t size) {
-  return clamp && size > kKeyBytes ? kKeyBytes + 1 : size;
+  return clamp && size > kLongestKey ? kLongestKey + 1 : size;
 }
 
 template <bool clamp>
@@ -93,12 +94,10 @@ __attribute__((noinline)) Id* probe_pieces(const PassInput& input, MissFunction<
     const __m256i key = _mm256_and_si256(bytes, _mm256_load_si256(mask));
     const __m256i difference =
         _mm256_xor_si256(key, *reinterpret_cast<const __m256i*>(entry->key));
-    const size_t found = entry->count;
-    if (__builtin_expect(_mm256_testz_si256(difference, difference), 1) &&
-        __builtin_expect(found != 0, 1)) {
+    if (__builtin_expect(_mm256_testz_si256(difference, difference), 1)) {
       const __m256i ids = *reinterpret_cast<const __m256i*>(entry->ids);
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), ids);
-      out += found;
+      out += entry->count;
     } else {
       out = miss(owner, text + start, end - start, slots[i], out);
     }
@@ -126,12 +125,17 @@ uint32_t hash_key(const uint8_t* key, size_t size) {
 }
 
 bool has_zero(const uint8_t* text, size_t size) {
+  const auto load = [text](size_t i) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + i));
+  };
   __m256i least = _mm256_set1_epi8(-1);
   size_t i = 0;
-  for (; i + 32 <= size; i += 32) {
-    least = _mm256_min_epu8(least,
-                            _mm256_loadu_si256(reinterpret_cast<const __m256i*>(text + i)));
+  for (; i + 128 <= size; i += 128) {
+    const __m256i first = _mm256_min_epu8(load(i), load(i + 32));
+    const __m256i second = _mm256_min_epu8(load(i + 64), load(i + 96));
+    least = _mm256_min_epu8(least, _mm256_min_epu8(first, second));
   }
+  for (; i + 32 <= size; i += 32) least = _mm256_min_epu8(least, load(i));
   if (_mm256_movemask_epi8(_mm256_cmpeq_epi8(least, _mm256_setzero_si256()))) return true;
   for (; i < size; ++i) {
     if (!text[i]) return true;

@@ -10,11 +10,11 @@ struct Key {
   uint64_t words[kKeyBytes / 8];
 };
 
-// Reads kKeyBytes at `piece`; the key of a piece that is longer is all zeros.
+// Reads kKeyBytes at `piece`. The key of a piece that no entry holds has but its last byte set.
 inline Key load_key(const uint8_t* piece, size_t size) {
   Key key;
   std::memcpy(&key, piece, sizeof key);
-  if (size > kKeyBytes) size = 0;
+  if (size > kLongestKey) return {{0, 0, 0, uint64_t{0xFF} << 56}};
   for (size_t i = 0; i < kKeyBytes / 8; ++i) {
     const size_t left = size > i * 8 ? size - i * 8 : 0;
     if (left < 8) key.words[i] &= (uint64_t{1} << (left * 8)) - 1;
@@ -35,7 +35,8 @@ void hash_batch(const PassInput& input) {
   size_t start = 0;
   for (size_t i = 0; i < input.count; ++i) {
     const size_t end = input.ends[i];
-    const uint32_t slot = hash(load_key(input.text + start, end - start), end - start) & input.slot_mask;
+    const size_t size = end - start;
+    const uint32_t slot = hash(load_key(input.text + start, size), size) & input.slot_mask;
     __builtin_prefetch(input.table + slot);
     input.slots[i] = slot;
     start = end;
@@ -49,7 +50,7 @@ Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* 
     const size_t end = input.ends[i];
     const Key key = load_key(input.text + start, end - start);
     const auto& entry = *reinterpret_cast<const CacheEntry<Id>*>(input.table + input.slots[i]);
-    if (std::memcmp(&key, entry.key, sizeof key) == 0 && entry.count) {
+    if (std::memcmp(&key, entry.key, sizeof key) == 0) {
       std::memcpy(out, entry.ids, sizeof entry.ids);
       out += entry.count;
     } else {
@@ -61,7 +62,7 @@ Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* 
 }
 
 uint32_t hash_key(const uint8_t* key, size_t size) {
-  return hash(load_key(key, kKeyBytes), size);
+  return hash(load_key(key, kLongestKey), size);
 }
 
 bool has_zero(const uint8_t* text, size_t size) { return std::memchr(text, 0, size) != nullptr; }

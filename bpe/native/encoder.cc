@@ -127,14 +127,14 @@ class TypedContext final : public EncodeContext::Implementation {
 
   static Id* miss(void* owner, const uint8_t* piece, size_t size, uint32_t slot, Id* out) {
     auto& self = *static_cast<TypedContext*>(owner);
-    if (size > kKeyBytes) return self.encode_long(piece, size, out);
+    if (size > kLongestKey) return self.encode_long(piece, size, out);
     uint8_t key[kKeyBytes] = {};
     std::memcpy(key, piece, size);
     return self.encode_short(key, size, slot, out);
   }
 
   Id* encode_one(const uint8_t* piece, size_t size, Id* out) {
-    if (size > kKeyBytes || std::memchr(piece, 0, size)) return encode_long(piece, size, out);
+    if (size > kLongestKey || std::memchr(piece, 0, size)) return encode_long(piece, size, out);
     uint8_t key[kKeyBytes] = {};
     std::memcpy(key, piece, size);
     return encode_short(key, size, cache_.slot_of(key, size), out);

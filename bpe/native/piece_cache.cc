@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kFewestEntries = size_t{1} << 13;
 constexpr size_t kMostEntries = size_t{1} << 25;  // slots are 32-bit byte offsets
-constexpr size_t kSparseEntries = size_t{1} << 17;
+constexpr size_t kSparseEntries = size_t{1} << 19;
 constexpr size_t kFewestLongEntries = size_t{1} << 10;
 
 // An entry farther than this from its slot is not found, nor one put there: no input can make the
@@ -28,17 +28,22 @@ size_t power_of_two_up_to(size_t value) {
 
 bool is_empty(const uint8_t* key) { return !key[0]; }
 
+// The last byte does not count: it says where an entry's ids are.
 bool are_equal(const uint8_t* key, const uint8_t* other) {
-  uint64_t a[kKeyBytes / 8];
-  uint64_t b[kKeyBytes / 8];
+  uint64_t a[3];
+  uint64_t b[3];
   std::memcpy(a, key, sizeof a);
   std::memcpy(b, other, sizeof b);
-  return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (a[3] ^ b[3]));
+  uint64_t last = 0;
+  std::memcpy(&last, key + 24, kLongestKey - 24);
+  uint64_t other_last = 0;
+  std::memcpy(&other_last, other + 24, kLongestKey - 24);
+  return !((a[0] ^ b[0]) | (a[1] ^ b[1]) | (a[2] ^ b[2]) | (last ^ other_last));
 }
 
 size_t size_of(const uint8_t* key) {
-  const void* end = std::memchr(key, 0, kKeyBytes);
-  return end ? static_cast<size_t>(static_cast<const uint8_t*>(end) - key) : kKeyBytes;
+  const void* end = std::memchr(key, 0, kLongestKey);
+  return end ? static_cast<size_t>(static_cast<const uint8_t*>(end) - key) : kLongestKey;
 }
 
 }  // namespace
@@ -104,7 +109,7 @@ void PieceCache<Id>::place(const Entry& moved) {
 
 template <typename Id>
 typename PieceCache<Id>::Ids PieceCache<Id>::ids_of(const Entry& found) const {
-  if (found.count != kElsewhere) return {found.ids, found.count};
+  if (found.key[kLongestKey] != kElsewhere) return {found.ids, found.count};
   Elsewhere place;
   std::memcpy(&place, found.ids, sizeof place);
   return {&ids_[place.offset], place.count};
@@ -131,15 +136,15 @@ void PieceCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* i
   for (size_t step = 0; step < kMostSteps; ++step) {
     Entry* const added = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
     if (!is_empty(added->key)) continue;
+    std::memcpy(added->key, key, kKeyBytes);
     if (count <= kInlineIds<Id>) {
       for (size_t i = 0; i < count; ++i) added->ids[i] = static_cast<Id>(ids[i]);
       added->count = static_cast<Id>(count);
     } else {
       const Elsewhere place = {keep_ids(ids, count), static_cast<uint32_t>(count)};
       std::memcpy(added->ids, &place, sizeof place);
-      added->count = kElsewhere;
+      added->key[kLongestKey] = kElsewhere;
     }
-    std::memcpy(added->key, key, kKeyBytes);
     ++used_;
     return;
   }

@@ -71,12 +71,12 @@ class PieceCache {
     uint32_t count;
   };
 
-  // In place of the ids of an entry: where they are in ids_.
+  // In place of the ids of an entry whose key ends with kElsewhere: where they are in ids_.
   struct Elsewhere {
     uint32_t offset;
     uint32_t count;
   };
-  static constexpr Id kElsewhere = 0;  // as number of ids
+  static constexpr uint8_t kElsewhere = 1;
 
   Ids ids_of(const Entry& found) const;
   uint32_t keep_ids(const uint32_t* ids, size_t count);

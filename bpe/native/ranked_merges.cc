@@ -1,6 +1,7 @@
 #include "ranked_merges.h"
 
 #include <algorithm>
+
 #include "errors.h"
 
 namespace beam_bpe {
@@ -107,6 +108,11 @@ std::vector<uint32_t> RankedMerges::last_merges() const {
 
 uint32_t RankedMerges::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
                               HeapMergeScratch& scratch) const {
+  if (size > kLongestHeapPiece) {
+    throw InputError("a pre-token of " + std::to_string(size) + " bytes: with merges out of rank "
+                     "order at most " + std::to_string(kLongestHeapPiece) +
+                     " are supported; split the document");
+  }
   ids.resize(size);
   for (size_t i = 0; i < size; ++i) ids[i] = byte_ids_[piece[i]];
   return heap_merge(

@@ -29,7 +29,8 @@ class RankedMerges {
   // are applied in the order of their ranks.
   bool is_monotone() const { return is_monotone_; }
 
-  // Ids of a piece by merging alone. Returns the rank of the last merge, kNoToken if none.
+  // Ids of a piece by merging alone. Returns the rank of the last merge, kNoToken if none. Throws
+  // InputError for more than kLongestHeapPiece bytes.
   uint32_t encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
                   HeapMergeScratch& scratch) const;
 

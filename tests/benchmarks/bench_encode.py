@@ -1,4 +1,4 @@
-"""Encoding: ours against gigatoken, tiktoken and bpe-openai, cold and warm, on one core.
+"""Encoding: ours against gigatoken, tiktoken, bpe-openai and tokenizers, cold and warm, one core.
 
     python tests/benchmarks/bench_encode.py [--corpora en200 code50 zh100]
         [--vocabularies gpt2 cl100k o200k] [--encoders ours gigatoken] [--rounds 3] [--core 1]
@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from encoder_peers import CORPORA, ENCODERS, VOCABULARIES, prepare_corpus, rank_file, time_once
 
-SLOW = {"tiktoken", "bpe-openai"}
+SLOW = {"tiktoken", "bpe-openai", "tokenizers"}
 WARM_RUNS = 3
 
 

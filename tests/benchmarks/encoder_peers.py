@@ -129,11 +129,23 @@ def bpe_openai(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Pat
     return lambda path: len(backend.encode(path.read_bytes().decode()))
 
 
+def tokenizers(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Path], int]:
+    """Hugging Face's library, with our export of the vocabulary."""
+    import tokenizers as peer
+
+    from bpe.formats.tokenizer_json import render_tokenizer_json
+
+    del threads
+    tokenizer = peer.Tokenizer.from_str(render_tokenizer_json(load_model(vocabulary, folder)))
+    return lambda path: len(tokenizer.encode(path.read_bytes().decode()))
+
+
 ENCODERS = {
     "ours": ours,
     "gigatoken": gigatoken,
     "tiktoken": tiktoken,
     "bpe-openai": bpe_openai,
+    "tokenizers": tokenizers,
 }
 
 

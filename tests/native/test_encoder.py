@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import random
 import subprocess
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe.backend import EncodingModel
+from bpe.errors import InputError
 from bpe.reference_encoding import ReferenceEncoder
 from bpe.schemes import get_scheme
 from tests.native.scan_texts import random_text
@@ -102,6 +104,33 @@ def test_a_full_cache_is_emptied_and_filled_again() -> None:
     expected = ReferenceEncoder(model).encode(data)
     for _ in range(3):
         assert np.array_equal(encoder.encode(data), expected)
+
+
+def test_words_beyond_a_small_table_are_found_again() -> None:
+    """The table grows several times, to the size that large corpora have."""
+    rng = random.Random(4)
+    model = random_model(rng, "gpt2")
+    words = [b" %d" % rng.randrange(10**9) for _ in range(50_000)]
+    data = b"".join([*words, *words[::-1]])
+    expected = ReferenceEncoder(model).encode(data)
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    for _ in range(2):
+        assert np.array_equal(encoder.encode(data), expected)
+
+
+def test_a_piece_too_long_for_the_heap_is_refused() -> None:
+    """Its positions are 32-bit. No byte of the 4 GiB is ever touched."""
+    tokens = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abab"}
+    merges = [(256, 256, 257), (97, 98, 256)]  # out of rank order: the heap encodes
+    model = EncodingModel(tokens, merges, whole_piece=False, scheme=get_scheme("none"))
+    size = 2**32 - 1
+    pages = pa.py_buffer(mmap.mmap(-1, size))
+    offsets = pa.py_buffer(np.array([0, size], np.int64))
+    text = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pages])
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    with pytest.raises(InputError, match="a pre-token of 4294967295 bytes"):
+        encoder.encode_array(text)
+    assert list(encoder.encode(b"ababab")) == list(ReferenceEncoder(model).encode(b"ababab"))
 
 
 @pytest.mark.parametrize(

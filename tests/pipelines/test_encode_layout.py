@@ -171,7 +171,7 @@ def test_a_split_is_told_and_counted(encode: Run, expected: Documents, tmp_path:
 
 
 def test_what_the_runner_counted_is_told_beside_the_exact_totals(
-    encode: Run, corpus: Path, tmp_path: Path
+    encode: Run, tmp_path: Path
 ) -> None:
     output = tmp_path / "out"
     with_bad_row = tmp_path / "bad.jsonl"

@@ -111,8 +111,16 @@ def count_pairs(ids: ArrowColumn, offsets: ArrowColumn) -> tuple[Column, Column,
     Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right).
     """
 
-class Codec:
-    """Ids to bytes and back for one model; safe to use from several threads at once.
+def recover_merges(tokens: ArrowColumn) -> tuple[Column, Column, Column, Column]:
+    """Find the merges that tokens, by ascending rank, stand for.
+
+    Returns uint32 positions of tokens: of the left parts, of the right ones, of what they make
+    (ascending), and of the tokens of two bytes and more that no merge makes. Raises
+    `VocabularyError` where a merge needs a byte that is no token.
+    """
+
+class Encoder:
+    """Text to ids for one model; safe to use from several threads at once.
 
     tokens: id to bytes; every single byte is there. merges: (left id, right id, new id), index =
     rank. scheme: as for `WordCounter`; None takes a whole document as one pre-token, or leaves
@@ -149,11 +157,19 @@ class Codec:
         Raises `InputError` where the ends do not cover a document exactly.
         """
 
+class Decoder:
+    """Ids to bytes; safe to use from several threads at once.
+
+    tokens: id to bytes. ids are uint16, uint32, uint64, int32 or int64; `InputError` names the
+    place of the first without token.
+    """
+
+    def __init__(self, tokens: dict[int, bytes]) -> None: ...
     def decode(self, ids: ArrowColumn) -> bytes:
-        """Bytes of uint16 or uint32 ids; `InputError` names the first without token."""
+        """Bytes of ids."""
 
     def decode_lists(self, ids: ArrowColumn, offsets: ArrowColumn, *, threads: int) -> Column:
         """Bytes of each list, large_binary: list i is ids[offsets[i]:offsets[i + 1]].
 
-        offsets: int64, one more than lists. Errors as `decode`; its index counts within a list.
+        offsets: int64, one more than lists.
         """

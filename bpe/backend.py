@@ -10,10 +10,10 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ __all__ = [
     "MAX_COUNT",
     "TIE_ORDERS",
     "Backend",
+    "Decoder",
     "Encoder",
     "EncodingModel",
     "MergeList",
@@ -112,7 +113,7 @@ class EncodingModel:
 
 
 class Encoder(Protocol):
-    """Documents to ids and back, for one `EncodingModel`; special tokens are the caller's."""
+    """Documents to ids, for one `EncodingModel`; special tokens are the caller's."""
 
     def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
         """Ids of one document; any bytes."""
@@ -120,8 +121,19 @@ class Encoder(Protocol):
     def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
 
-    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
-        """Bytes of ids, every one of which is a key of the model's `tokens`."""
+
+class Decoder(Protocol):
+    """Ids to bytes, for one table of tokens.
+
+    ids are integers of any width, numpy's or Arrow's, without nulls. `InputError` names the first
+    that has no token: `ids[3]`, or `ids[2][3]` in the third of several lists.
+    """
+
+    def decode(self, ids: npt.NDArray[Any]) -> bytes:
+        """Bytes of the ids of a 1-d array."""
+
+    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids."""
 
 
 class Backend(Protocol):
@@ -168,6 +180,20 @@ class Backend(Protocol):
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
+
+    def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
+        """Make a decoder; tokens: id to bytes, those of special tokens among them."""
+
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes.
+
+        A token's merge joins the two tokens that remain of its bytes once everything of lower rank
+        is merged. Where more than two remain the token is reached as a whole pre-token alone.
+        Returns ((left rank, right rank, new rank) by new rank; ranks of the others, ascending).
+        Raises `VocabularyError` where a merge needs a byte that has no rank.
+        """
 
 
 def get_backend(name: str | None = None) -> Backend:

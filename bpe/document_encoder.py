@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import unicodedata
 from collections.abc import Iterable
@@ -12,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backend import Encoder, get_backend
+from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
-from bpe.id_arrays import binary_array, id_array, join_id_lists
+from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
+from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
 
 __all__ = ["DocumentEncoder"]
@@ -24,7 +26,8 @@ __all__ = ["DocumentEncoder"]
 class DocumentEncoder:
     """Encodes and decodes with one model; safe to use from several threads.
 
-    The backend's encoder is made when it is first needed, by the backend in force then.
+    The backend's encoder and decoder are made when they are first needed, by the backend in force
+    then.
     """
 
     def __init__(self, model: TokenizerModel) -> None:
@@ -32,6 +35,7 @@ class DocumentEncoder:
         self._specials = model.specials
         self._lock = threading.Lock()
         self._backend_encoder: Encoder | None = None
+        self._backend_decoder: Decoder | None = None
 
     @cached_property
     def id_type(self) -> pa.DataType:
@@ -73,25 +77,33 @@ class DocumentEncoder:
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; see `Tokenizer.decode`."""
-        array = id_array(ids)
-        known, is_special = self._known_ids
-        places = np.minimum(np.searchsorted(known, array), len(known) - 1)
-        unknown = np.flatnonzero(known[places] != array)
-        if len(unknown):
-            position = int(unknown[0])
-            raise InputError(
-                f"ids[{position}] is {array[position]}, which is {self._model.no_such_id()}"
+        return self._decoder().decode(id_array(ids))
+
+    def decode_batch(self, ids: pa.Array | pa.ChunkedArray, threads: int) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
+        return self._decoder().decode_array(id_list_array(ids), threads=threads)
+
+    def stream(self, limit_bytes: int, block_bytes: int) -> StreamEncoder:
+        """Encoder of one document in chunks; see `Tokenizer.stream_encoder`."""
+        if self._model.normalizer is not None:
+            raise SettingsError(
+                f"documents of this vocabulary are normalized ({self._model.normalizer}) as a "
+                "whole, and cannot be encoded in chunks; use encode"
             )
-        tokens = array.astype(np.uint32)
-        encoder = self._encoder()
-        parts: list[bytes] = []
-        start = 0
-        for place in np.flatnonzero(is_special[places]).tolist():
-            parts.append(encoder.decode(tokens[start:place]))
-            parts.append(self._model.token_bytes(int(tokens[place])))
-            start = place + 1
-        parts.append(encoder.decode(tokens[start:]))
-        return b"".join(parts)
+        model = self._model.encoding_model
+        merge = None
+        if not model.scheme.pattern and are_in_merge_order(model.merges):
+            by_merges = dataclasses.replace(model, whole_piece=False)
+            encoder = get_backend().make_encoder(by_merges) if model.whole_piece else None
+            merge = (encoder or self._encoder()).encode
+        return StreamEncoder(
+            model.scheme,
+            model.tokens,
+            self._encoder().encode,
+            merge,
+            limit_bytes=limit_bytes,
+            block_bytes=block_bytes,
+        )
 
     def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
         if self._model.normalizer is not None:
@@ -151,13 +163,13 @@ class DocumentEncoder:
                 self._backend_encoder = backend.make_encoder(self._model.encoding_model)
             return self._backend_encoder
 
-    @cached_property
-    def _known_ids(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """All ids, ascending, and for each whether it is a special token's."""
-        special_ids = set(self._model.special_tokens.values())
-        known = sorted({*self._model.tokens, *special_ids})
-        is_special = [token_id in special_ids for token_id in known]
-        return np.array(known, dtype=np.int64), np.array(is_special, dtype=np.bool_)
+    def _decoder(self) -> Decoder:
+        with self._lock:
+            if self._backend_decoder is None:
+                specials = self._model.special_tokens
+                texts = {token_id: text.encode() for text, token_id in specials.items()}
+                self._backend_decoder = get_backend().make_decoder(self._model.tokens | texts)
+            return self._backend_decoder
 
 
 def _document_bytes(text: str | bytes) -> bytes:

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from bpe.errors import InputError
 
-__all__ = ["binary_array", "id_array", "join_id_lists"]
+__all__ = ["binary_array", "id_array", "id_list_array", "join_id_lists"]
 
 _IS_DOCUMENT_TYPE = (
     pt.is_string,
@@ -74,6 +74,39 @@ def id_array(ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> npt.NDArray[An
     if array.dtype.kind not in "iu":
         _refuse_not_integers(array)
     return array
+
+
+def id_list_array(ids: pa.Array | pa.ChunkedArray) -> pa.LargeListArray:
+    """Lists of ids as one large_list array; `InputError` for other types, and for nulls.
+
+    ids: lists of integers of any width: list, large_list or fixed_size_list, chunked or not.
+    """
+    if not isinstance(ids, (pa.Array, pa.ChunkedArray)):
+        raise InputError(f"ids is a {type(ids).__name__}: pass a pyarrow array of lists")
+    is_list = pt.is_list(ids.type) or pt.is_large_list(ids.type) or pt.is_fixed_size_list(ids.type)
+    if not is_list or not pt.is_integer(ids.type.value_type):
+        raise InputError(f"ids is an array of {ids.type}: pass one of lists of integers")
+    if ids.null_count:
+        row = pc.index(pc.is_null(ids), value=True).as_py()
+        raise InputError(f"ids[{row}] is null: pass lists of integers")
+    if isinstance(ids, pa.ChunkedArray):
+        ids = ids.combine_chunks()
+    values = ids.flatten()
+    if values.null_count:
+        place = pc.index(pc.is_null(values), value=True).as_py()
+        lengths = pc.cumulative_sum(pc.list_value_length(ids)).to_numpy()
+        row = int(np.searchsorted(lengths, place, side="right"))
+        position = place - (int(lengths[row - 1]) if row else 0)
+        raise InputError(f"ids[{row}][{position}] is null: pass integers")
+    if pt.is_fixed_size_list(ids.type):
+        ends = np.arange(len(ids) + 1, dtype=np.int64) * ids.type.list_size
+        return pa.LargeListArray.from_arrays(pa.array(ends), values)
+    # Without a copy of the ids: those of a slice are part of a longer array.
+    offsets = ids.offsets.cast(pa.int64())
+    first = offsets[0].as_py() if len(offsets) else 0
+    if first:
+        offsets = pc.subtract(offsets, first)
+    return pa.LargeListArray.from_arrays(offsets, values)
 
 
 def join_id_lists(encoded: pa.LargeListArray, plans: Sequence[Sequence[int]]) -> pa.LargeListArray:

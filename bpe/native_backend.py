@@ -5,7 +5,9 @@ Importing this module fails with `ImportError` where `bpe._native` was not built
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe import _native
-from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
+from bpe.backend import (
+    Decoder,
+    Encoder,
+    EncodingModel,
+    MergeList,
+    MergeRules,
+    ProgressCallback,
+)
 from bpe.cut_points import CutFinder
 from bpe.errors import CountTableError, SettingsError, VocabularyError
 from bpe.schemes import Scheme
@@ -93,9 +102,26 @@ class NativeBackend:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
         return NativeEncoder(model, cache_bytes=cache_bytes)
 
+    def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
+        """Make a decoder; tokens: id to bytes, those of special tokens among them."""
+        return NativeDecoder(tokens)
+
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes."""
+        order = sorted(ranks, key=ranks.__getitem__)
+        columns = _native.recover_merges(pa.array(order, pa.large_binary()))
+        by_position = [ranks[token] for token in order]
+        left, right, made, unmerged = (
+            [by_position[position] for position in pa.array(column).to_pylist()]
+            for column in columns
+        )
+        return list(zip(left, right, made, strict=True)), unmerged
+
 
 class NativeEncoder:
-    """Documents to ids and back for one model, on any number of threads.
+    """Documents to ids for one model, on any number of threads.
 
     Each thread that encodes at the same time has a cache of pre-tokens of its own, which stays
     warm from call to call. cache_bytes: bound of one cache.
@@ -104,7 +130,7 @@ class NativeEncoder:
     def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
         _require_all_bytes(model)
         self._scheme = model.scheme
-        self._codec = _native.Codec(
+        self._encoder = _native.Encoder(
             tokens=model.tokens,
             merges=model.merges,
             whole_piece=model.whole_piece,
@@ -118,25 +144,17 @@ class NativeEncoder:
             texts = pa.array([data], pa.large_binary())
             ids: npt.NDArray[np.uint32] = self._encode_split(texts).values.to_numpy()
             return ids.astype(np.uint32)
-        return self._codec.encode(data)
+        return self._encoder.encode(data)
 
     def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
         if self._split_in_python:
             return self._encode_split(texts)
         if threads == 1 or not _has_scan(self._scheme):
-            return pa.array(self._codec.encode_documents(texts, threads=threads))
+            return pa.array(self._encoder.encode_documents(texts, threads=threads))
         pieces = cut_long_documents(texts, self._scheme)
-        encoded = pa.array(self._codec.encode_documents(pieces, threads=threads))
+        encoded = pa.array(self._encoder.encode_documents(pieces, threads=threads))
         return encoded if pieces is texts else _join_pieces(encoded, pieces, texts)
-
-    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
-        """Bytes of ids; `InputError` names the first that is no key of the model's `tokens`."""
-        return self._codec.decode(pa.array(ids, pa.uint32()))
-
-    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
-        """Bytes of each list of ids (uint16 or uint32, no nulls); errors as `decode`."""
-        return pa.array(self._codec.decode_lists(ids.values, ids.offsets, threads=threads))
 
     @property
     def _split_in_python(self) -> bool:
@@ -150,10 +168,37 @@ class NativeEncoder:
             ends += accumulate(map(len, self._scheme.split(text.as_py())))
             first_pieces.append(len(ends))
         return pa.array(
-            self._codec.encode_split_documents(
+            self._encoder.encode_split_documents(
                 texts, pa.array(ends, pa.int64()), pa.array(first_pieces, pa.int64())
             )
         )
+
+
+class NativeDecoder:
+    """Ids to bytes, on any number of threads.
+
+    tokens: id to bytes, those of special tokens among them. Memory: 16 bytes for each id up to
+    the largest one (2 MiB at least, 64 MiB at most), besides tokens of more than 15 bytes.
+    """
+
+    def __init__(self, tokens: Mapping[int, bytes]) -> None:
+        self._decoder = _native.Decoder(dict(tokens))
+
+    def decode(self, ids: npt.NDArray[Any]) -> bytes:
+        """Bytes of ids; `InputError` names the first without token."""
+        return self._decoder.decode(_decodable(pa.array(ids)))
+
+    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids; errors as `decode`, with the list's place."""
+        values = _decodable(ids.values)
+        return pa.array(self._decoder.decode_lists(values, ids.offsets, threads=threads))
+
+
+def _decodable(ids: pa.Array) -> pa.Array:
+    """The same integers in one of the types that the core reads without a copy."""
+    if ids.type.bit_width >= 32 or ids.type == pa.uint16():
+        return ids
+    return ids.cast(pa.int32())
 
 
 def _has_scan(scheme: Scheme) -> bool:

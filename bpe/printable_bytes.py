@@ -6,7 +6,10 @@ characters, space, 7F-A0, AD) are U+0100 and up, in byte order: space is `Ġ`, n
 
 from __future__ import annotations
 
-__all__ = ["PRINTABLE_ORDER", "from_printable", "to_printable"]
+from collections.abc import Collection
+from itertools import accumulate, pairwise
+
+__all__ = ["PRINTABLE_ORDER", "from_printable", "from_printables", "to_printable"]
 
 
 def _make_table() -> tuple[str, ...]:
@@ -34,3 +37,12 @@ def from_printable(text: str) -> bytes | None:
         return bytes(map(_BYTES.__getitem__, text))
     except KeyError:
         return None
+
+
+def from_printables(texts: Collection[str]) -> list[bytes | None]:
+    """What `from_printable` makes of each text; one go for all of them where that goes well."""
+    joined = from_printable("".join(texts))
+    if joined is None:
+        return list(map(from_printable, texts))
+    ends = accumulate(map(len, texts), initial=0)
+    return [joined[start:end] for start, end in pairwise(ends)]

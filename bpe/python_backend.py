@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
+from bpe.backend import Decoder, Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.errors import CountTableError, SettingsError
-from bpe.reference_encoding import ReferenceEncoder
+from bpe.reference_encoding import ReferenceDecoder, ReferenceEncoder
+from bpe.reference_ranks import recover_merges
 from bpe.reference_training import learn_merges
 from bpe.schemes import Scheme
 
@@ -94,6 +96,16 @@ class PythonBackend:
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens."""
         return ReferenceEncoder(model, cache_bytes=cache_bytes)
+
+    def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
+        """Make a decoder; tokens: id to bytes, those of special tokens among them."""
+        return ReferenceDecoder(tokens)
+
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes."""
+        return recover_merges(ranks)
 
 
 def _to_bytes(text: str) -> bytes:

@@ -7,18 +7,19 @@ pair has a rank. Decoding is the concatenation of the tokens' bytes.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.backend import EncodingModel
-from bpe.errors import VocabularyError
+from bpe.errors import InputError, VocabularyError
 
-__all__ = ["ReferenceEncoder"]
+__all__ = ["ReferenceDecoder", "ReferenceEncoder"]
 
 _GONE = -1  # symbol of a position that its left neighbour has absorbed
 _ENTRY_BYTES = 200  # of memory, for a remembered pre-token besides its bytes and ids
@@ -26,7 +27,7 @@ _ID_BYTES = 8
 
 
 class ReferenceEncoder:
-    """Documents to ids and back in plain Python; see `bpe.backend.Encoder`.
+    """Documents to ids in plain Python; see `bpe.backend.Encoder`.
 
     cache_bytes: memory for the ids of pre-tokens seen before, roughly.
     """
@@ -66,10 +67,6 @@ class ReferenceEncoder:
             offsets.append(len(ids))
         values = pa.array(np.frombuffer(ids, dtype=np.uint32)).cast(self._value_type)
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
-
-    def decode(self, ids: npt.NDArray[np.uint32]) -> bytes:
-        """Bytes of ids, every one of which is a key of the model's `tokens`."""
-        return b"".join(map(self._tokens.__getitem__, ids.tolist()))
 
     def _encode(self, data: bytes) -> array[int]:
         ids = array("I")
@@ -122,3 +119,33 @@ class ReferenceEncoder:
                 before[following] = position
                 consider(position, (made, symbols[following]))
         return [symbol for symbol in symbols if symbol != _GONE]
+
+
+class ReferenceDecoder:
+    """Ids to bytes in plain Python; see `bpe.backend.Decoder`.
+
+    tokens: id to bytes, those of special tokens among them.
+    """
+
+    def __init__(self, tokens: Mapping[int, bytes]) -> None:
+        self._tokens = tokens
+
+    def decode(self, ids: npt.NDArray[Any]) -> bytes:
+        """Bytes of the ids of a 1-d array."""
+        return self._join(ids.tolist(), "ids")
+
+    def decode_array(self, ids: pa.LargeListArray, *, threads: int = 1) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids; threads is for other implementations."""
+        del threads
+        rows = enumerate(ids.to_pylist())
+        return pa.array([self._join(row, f"ids[{n}]") for n, row in rows], pa.large_binary())
+
+    def _join(self, ids: list[int], place: str) -> bytes:
+        try:
+            return b"".join(map(self._tokens.__getitem__, ids))
+        except KeyError:
+            position = next(i for i, token_id in enumerate(ids) if token_id not in self._tokens)
+            raise InputError(
+                f"{place}[{position}] is {ids[position]}, which is no id of this vocabulary "
+                f"({len(self._tokens)} ids, the largest is {max(self._tokens)})"
+            ) from None

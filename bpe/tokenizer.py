@@ -30,6 +30,7 @@ from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_j
 from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
+from bpe.stream_encoder import StreamEncoder
 from bpe.tokenizer_model import TokenizerModel
 from bpe.version import __version__
 
@@ -282,6 +283,18 @@ class Tokenizer:
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
+    def stream_encoder(
+        self, *, limit_bytes: int = 256 << 20, block_bytes: int = 1 << 20
+    ) -> StreamEncoder:
+        """Encoder of one document that comes in chunks of bytes, cut anywhere.
+
+        Its ids are those of `encode(document)`; the text of special tokens is ordinary text.
+        limit_bytes: bytes that may have to be kept, for the longest stretch whose tokens depend on
+        what follows: a pre-token, or with a pattern of the user's the whole document. Memory: a
+        few times that at most. Raises `SettingsError` for a vocabulary with a normalizer.
+        """
+        return self._documents.stream(limit_bytes, block_bytes)
+
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; a special token's are its text.
 
@@ -289,6 +302,16 @@ class Tokenizer:
         Raises `InputError` that names the position and the id if one is not of this vocabulary.
         """
         return self._documents.decode(ids)
+
+    def decode_batch(
+        self, ids: pa.Array | pa.ChunkedArray, *, threads: int = 1
+    ) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids, in order: what `encode_batch` came from.
+
+        ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not;
+            no nulls. Errors as `decode`, with the list's place too: `ids[2][7]`.
+        """
+        return self._documents.decode_batch(ids, threads)
 
     def decode_text(
         self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array, errors: str = "replace"

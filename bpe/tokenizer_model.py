@@ -268,6 +268,9 @@ def _check_tie_order(tie_order: str) -> None:
 
 
 def _check_ids(ids: Any) -> None:
+    ids = list(ids)
+    if set(map(type, ids)) <= {int} and (not ids or 0 <= min(ids) <= max(ids) <= MAX_ID):
+        return
     for token_id in ids:
         if isinstance(token_id, bool) or not isinstance(token_id, int):
             raise VocabularyError(f"id {token_id!r} is not an integer")
@@ -277,14 +280,14 @@ def _check_ids(ids: Any) -> None:
 
 def _check_tokens(tokens: Mapping[int, bytes]) -> None:
     _check_ids(tokens)
-    ids: dict[bytes, int] = {}
-    for token_id, data in tokens.items():
-        if not data:
-            raise VocabularyError(f"token {token_id} is empty: a token holds at least one byte")
-        if ids.setdefault(data, token_id) != token_id:
-            raise VocabularyError(
-                f"tokens {ids[data]} and {token_id} are both {data!r}: keep one of them"
-            )
+    ids = {data: token_id for token_id, data in tokens.items()}
+    if b"" in ids:
+        raise VocabularyError(f"token {ids[b'']} is empty: a token holds at least one byte")
+    if len(ids) < len(tokens):
+        twice = next(i for i, data in tokens.items() if ids[data] != i)
+        raise VocabularyError(
+            f"tokens {twice} and {ids[tokens[twice]]} are both {tokens[twice]!r}: keep one of them"
+        )
     missing = [byte for byte in range(256) if bytes([byte]) not in ids]
     if missing:
         shown = " ".join(f"{byte:02x}" for byte in missing[:8])
@@ -297,6 +300,16 @@ def _check_tokens(tokens: Mapping[int, bytes]) -> None:
 
 
 def _check_merges(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
+    try:
+        spelled = all(tokens[left] + tokens[right] == tokens[new] for left, right, new in merges)
+    except KeyError:
+        spelled = False
+    if spelled and len({(left, right) for left, right, _ in merges}) == len(merges):
+        return
+    _name_bad_merge(merges, tokens)
+
+
+def _name_bad_merge(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
     seen: dict[tuple[int, int], int] = {}
     for index, (left, right, new) in enumerate(merges):
         for token_id in (left, right, new):

@@ -10,6 +10,7 @@
     begin_run, save_copy, find_finished_units,     what makes a folder of shards an output that
     remove_stale_files, write_manifest             `beam-bpe verify` and `head` accept
     code_version                                   of beam-bpe, for the manifest
+    TokenShards                                    random access to such an output
 
 A pipeline of your own, from JSON Lines to shards:
 
@@ -100,6 +101,7 @@ if TYPE_CHECKING:
     from pipelines.read_token_shards import ReadTokenShards
     from pipelines.resume import begin_run, find_finished_units, remove_stale_files
     from pipelines.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
+    from pipelines.token_shards import TokenShards
     from pipelines.tokenizer_files import save_copy
     from pipelines.train_bpe import TrainBpe, TrainSettings
 
@@ -112,6 +114,7 @@ __all__ = [
     "ReadOptions",
     "ReadTokenShards",
     "SpillDocuments",
+    "TokenShards",
     "TrainBpe",
     "TrainSettings",
     "WriteBuckets",
@@ -136,6 +139,7 @@ _HOMES = {
     "ReadOptions": "pipelines.read_options",
     "ReadTokenShards": "pipelines.read_token_shards",
     "SpillDocuments": "pipelines.shuffle_buckets",
+    "TokenShards": "pipelines.token_shards",
     "TrainBpe": "pipelines.train_bpe",
     "TrainSettings": "pipelines.train_bpe",
     "WriteBuckets": "pipelines.shuffle_buckets",

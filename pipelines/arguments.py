@@ -10,9 +10,12 @@ import re
 
 from bpe.errors import SettingsError
 from bpe.version import __version__
-from pipelines.read_options import parse_separator
+from pipelines.read_options import INPUT_FORMATS, parse_separator
 
-__all__ = ["UsageError", "make_parser", "parse_size"]
+__all__ = ["EXPORT_FORMATS", "UsageError", "make_parser", "parse_size"]
+
+EXPORT_FORMATS = ("hf", "megatron", "nanogpt", "llmc", "datatrove", "mds", "litdata", "npy")
+"""What `export --to` takes; `pipelines.exports` has a class for each."""
 
 _UNITS = {
     "": 1,
@@ -75,12 +78,28 @@ def _separator(text: str) -> bytes:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def _positive(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _fraction(text: str) -> float:
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = 0.0
+    if not 0 < fraction < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, such as 0.01")
+    return fraction
+
+
 def _folder(text: str) -> str:
     """A path or address as the file layer takes it: `file:///a/b` is the local /a/b."""
     return text.removeprefix("file://")
 
 
-def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
+def _add_input(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("input")
     add = group.add_argument
     add(
@@ -88,16 +107,25 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         nargs="+",
         action="extend",
         metavar="GLOB",
-        required=required,
         default=[],
-        help="files or patterns, quoted; .gz and .zst are read as what they hold",
+        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
+        "hold",
+    )
+    add(
+        "--input-list",
+        type=_folder,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        default=[],
+        help="files that name inputs as --input does, one a line",
     )
     add(
         "--input-format",
-        choices=("auto", "text", "lines", "jsonl"),
+        choices=INPUT_FORMATS,
         default="auto",
-        help="auto: .jsonl and .ndjson by name, everything else text (a file is one document); "
-        "lines: a line is a document",
+        help="auto: .jsonl, .ndjson, .csv, .tsv, .parquet, .arrow and .feather by name, everything "
+        "else text (a file is one document); lines: a line is a document",
     )
     add(
         "--document-separator",
@@ -109,9 +137,9 @@ def _add_input(parser: argparse.ArgumentParser, *, required: bool) -> None:
         "--text-field",
         default="text",
         metavar="NAME",
-        help="JSONL: the field with the text, dots for nested ones (default: text)",
+        help="rows: the field or column with the text, dots for nested ones (default: text)",
     )
-    add("--id-field", metavar="NAME", help="JSONL: the field with the document's id")
+    add("--id-field", metavar="NAME", help="rows: the field or column with the document's id")
     add(
         "--range-bytes",
         type=parse_size,
@@ -206,7 +234,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
     _add_train_extras(parser)
     _add_overwrite(parser)
-    _add_input(parser, required=False)
+    _add_input(parser)
 
 
 def _add_train_extras(parser: argparse.ArgumentParser) -> None:
@@ -272,7 +300,7 @@ def _add_encode(parser: argparse.ArgumentParser) -> None:
     _add_special_text(parser)
     _add_overwrite(parser)
     _add_layout(parser)
-    _add_input(parser, required=True)
+    _add_input(parser)
 
 
 def _add_layout(parser: argparse.ArgumentParser) -> None:
@@ -319,7 +347,7 @@ def _add_layout(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_plan(parser: argparse.ArgumentParser) -> None:
-    _add_input(parser, required=True)
+    _add_input(parser)
     add = parser.add_argument
     add("--sample-rows", type=int, default=3, metavar="N", help="documents to show (default: 3)")
 
@@ -329,6 +357,43 @@ def _add_verify(parser: argparse.ArgumentParser) -> None:
         "directory", type=_folder, metavar="DIR", help="an encoded or a trained folder"
     )
     parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
+
+
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("directory", type=_folder, metavar="DIR", help="an encoded folder")
+    add("--to", required=True, choices=EXPORT_FORMATS, help="whose format; see the README")
+    add("--output", type=_folder, required=True, metavar="DIR", help="folder of the new files")
+    add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
+    add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
+    add(
+        "--dtype",
+        choices=("uint16", "uint32", "int32", "int64"),
+        help="integer type of the ids (default: the smallest that the format has for this "
+        "vocabulary; mds with --block-size: int32)",
+    )
+    add(
+        "--block-size",
+        type=_positive,
+        metavar="N",
+        help="litdata: block_size of its TokensLoader (required); mds: samples of N ids each "
+        "instead of documents",
+    )
+    add(
+        "--tokens-per-file",
+        type=_positive,
+        metavar="N",
+        help="llmc: ids in a file (default: 100000000); datatrove: begin another file after so "
+        "many (default: one file)",
+    )
+    add(
+        "--val-fraction",
+        type=_fraction,
+        metavar="F",
+        help="nanogpt, llmc: hold out this part of the documents for validation",
+    )
+    add("--name", help="megatron, llmc: first part of the files' names (default: tokens)")
+    _add_overwrite(parser)
 
 
 def _add_head(parser: argparse.ArgumentParser) -> None:
@@ -351,6 +416,7 @@ _COMMANDS = {
     "train": ("learn a vocabulary from a corpus", _add_train, True),
     "encode": ("turn a corpus into Arrow shards of token ids", _add_encode, True),
     "verify": ("check a finished output against its manifest", _add_verify, False),
+    "export": ("write an encoded folder in another trainer's format", _add_export, False),
     "plan": ("show what a job would read, without running it", _add_plan, False),
     "head": ("show the first rows of an encoded folder as text", _add_head, False),
     "inspect": ("look into a tokenizer", _add_inspect, False),

@@ -7,7 +7,6 @@ change while the file is being read is for the caller to ask about afterwards: `
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from contextlib import closing
 from typing import IO
@@ -18,6 +17,7 @@ from apache_beam.io.filesystems import FileSystems
 from bpe.errors import BadFileError
 from pipelines.file_formats import check_magic
 from pipelines.inputs import InputFile, file_identity
+from pipelines.packed_members import MemberError, member_chunks
 from pipelines.zstd_frames import FrameError, zstd_chunks
 
 __all__ = ["ByteStream", "UnstableFileError", "check_unchanged", "check_whole", "open_stream"]
@@ -170,68 +170,21 @@ def _read(file: InputFile, stored: IO[bytes], size: int) -> bytes:
 
 
 def _unpack(file: InputFile, stored: IO[bytes]) -> Iterator[bytes] | None:
-    if file.compression == "gzip":
-        return _gzip_chunks(file, stored)
+    """Pieces of a compressed file's content; None if it is not compressed."""
+
+    def read() -> bytes:
+        return _read(file, stored, READ_BYTES)
+
+    if file.compression == "none":
+        return None
     if file.compression == "zstd":
-        return _zstd_chunks(file, stored)
-    return None
+        return _named(file, zstd_chunks(read))
+    return _named(file, member_chunks(file.compression, read))
 
 
-def _zstd_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
+def _named(file: InputFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces; errors name the file."""
     try:
-        yield from zstd_chunks(lambda: _read(file, stored, READ_BYTES))
-    except FrameError as error:
-        raise BadFileError(f"{file.path}: zstd stream {error}; {_REMEDY}") from error
-
-
-def _gzip_chunks(file: InputFile, stored: IO[bytes]) -> Iterator[bytes]:
-    """Unpacked pieces of a gzip file of one or more members, 1 MiB at most each.
-
-    As gzip itself does, zero bytes that fill up the file after the last member are overlooked;
-    anything else there is an error.
-    """
-    waiting = _read(file, stored, READ_BYTES)
-    fetched = len(waiting)
-    while True:
-        member = zlib.decompressobj(wbits=31)
-        while not member.eof:
-            if not waiting:
-                waiting = _read(file, stored, READ_BYTES)
-                fetched += len(waiting)
-                if not waiting:
-                    raise BadFileError(
-                        f"{file.path}: gzip stream is truncated: it ends at byte {fetched} of the "
-                        f"compressed file, inside a member; {_REMEDY}"
-                    )
-            try:
-                unpacked = member.decompress(waiting, READ_BYTES)
-            except zlib.error as error:
-                raise BadFileError(
-                    f"{file.path}: gzip stream is damaged before byte {fetched} of the compressed "
-                    f"file: {error}; {_REMEDY}"
-                ) from error
-            waiting = member.unconsumed_tail
-            if unpacked:
-                yield unpacked
-        waiting = member.unused_data
-        if not waiting:
-            waiting = _read(file, stored, READ_BYTES)
-            fetched += len(waiting)
-        if not waiting:
-            return
-        if not waiting.startswith(b"\x1f"):
-            _check_padding(file, stored, waiting, fetched - len(waiting))
-            return
-
-
-def _check_padding(file: InputFile, stored: IO[bytes], waiting: bytes, offset: int) -> None:
-    """Read on to the end of the file, which may hold zero bytes only."""
-    while waiting:
-        garbage = waiting.lstrip(b"\0")
-        if garbage:
-            raise BadFileError(
-                f"{file.path}: gzip stream is followed by something else, from byte "
-                f"{offset + len(waiting) - len(garbage)} of the compressed file on; {_REMEDY}"
-            )
-        offset += len(waiting)
-        waiting = _read(file, stored, READ_BYTES)
+        yield from chunks
+    except (FrameError, MemberError) as error:
+        raise BadFileError(f"{file.path}: {file.compression} stream {error}; {_REMEDY}") from error

@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe.counting import count_pretokens
 from bpe.cut_points import CutFinder
@@ -24,6 +22,7 @@ from bpe.errors import BpeError, SettingsError
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SpecialTokens
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
+from pipelines.first_positions import CorpusPositions
 from pipelines.inputs import ReadOptions
 from pipelines.output_files import write_atomically
 from pipelines.plan import Unit
@@ -39,8 +38,6 @@ __all__ = ["CountSettings", "CountWords", "SumCounts", "WriteCountTable"]
 
 # A unit's tables are added whenever they have grown to this; sums over it are emitted at once.
 _TABLE_BYTES = 64 << 20
-# First positions of a word are comparable across files: file index above, byte offset below.
-_OFFSET_BITS = 44
 
 
 @dataclass(frozen=True)
@@ -165,10 +162,11 @@ class _CountUnit(beam.DoFn):
         )
         rejects = Rejects(unit, self._read)
         progress = ProgressReporter(self._progress_folder)
+        positions = CorpusPositions(unit)
         report = UnitReport.start()
         tables: list[pa.Table] = []
         for batch in read_unit(unit, self._read, finder, rejects):
-            table = _count_batch(batch, settings, unit)
+            table = _count_batch(batch, settings, unit, positions)
             report.add(batch, table, specials)
             progress.add(batch["text"].nbytes)
             tables.append(table)
@@ -187,7 +185,9 @@ class _CountUnit(beam.DoFn):
             yield bucket, to_ipc(rows)
 
 
-def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> pa.Table:
+def _count_batch(
+    batch: pa.RecordBatch, settings: CountSettings, unit: Unit, positions: CorpusPositions
+) -> pa.Table:
     try:
         table = count_pretokens(
             batch["text"],
@@ -203,21 +203,8 @@ def _count_batch(batch: pa.RecordBatch, settings: CountSettings, unit: Unit) -> 
         raise type(error)(f"{sources}: {error}") from error
     if not settings.first_positions:
         return table
-    first = _corpus_positions(table["first"], batch, unit)
+    first = positions.of_batch(table["first"], batch)
     return table.set_column(table.schema.get_field_index("first"), "first", first)
-
-
-def _corpus_positions(first: Any, batch: pa.RecordBatch, unit: Unit) -> pa.Array:
-    """Positions in the batch's concatenated text -> positions comparable over the whole corpus."""
-    local = first.to_numpy()
-    ends = np.cumsum(pc.binary_length(batch["text"]).to_numpy())
-    rows = np.searchsorted(ends, local, side="right")
-    starts = np.concatenate([[0], ends[:-1]])
-    sources = pa.array([part.file.source for part in unit.ranges])
-    index_of = np.array([part.file.index for part in unit.ranges], np.int64)
-    files = index_of[pc.index_in(batch["source"].cast(pa.string()), sources).to_numpy()]
-    offsets = batch["byte_start"].to_numpy()[rows] + (local - starts[rows])
-    return pa.array((files[rows] << _OFFSET_BITS) + offsets, pa.int64())
 
 
 class SumCounts(beam.CombineFn):

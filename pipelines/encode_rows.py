@@ -20,7 +20,7 @@ from bpe.errors import BadRecordError, BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.job_metrics import count_documents
 from pipelines.runner_buffers import send_without_timer
-from pipelines.token_rows import place_marks
+from pipelines.token_rows import with_marks
 from pipelines.tokenizer_files import cached_tokenizer, load_copy
 from pipelines.worker_errors import reported_errors
 from schemas.encoded_batches import encoded_batch_schema
@@ -161,7 +161,14 @@ class _EncodeRows(beam.DoFn):
         except BpeError as error:
             raise type(error)(f"rows {ids[0]} to {ids[-1]}: {error}") from error
         whole = np.ones(len(texts), np.bool_)
-        values, lengths = place_marks(encoded, whole, whole, bos=self._bos, eos=self._eos)
+        values, lengths = with_marks(
+            encoded.flatten().to_numpy(),
+            pc.list_value_length(encoded).to_numpy().astype(np.int64),
+            whole,
+            whole,
+            bos=self._bos,
+            eos=self._eos,
+        )
         offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]))
         lists = pa.LargeListArray.from_arrays(offsets, pa.array(values))
         size = pc.sum(pc.binary_length(texts)).as_py() or 0

@@ -15,7 +15,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import SettingsError
-from pipelines.file_formats import classify
+from pipelines.file_formats import FIELD_FORMATS, classify
 from pipelines.local_files import GLOB, LocalListing, list_local
 from pipelines.read_options import ReadOptions
 
@@ -32,8 +32,8 @@ class InputFile:
         size: bytes on storage, compressed where the file is.
         identity: size and modification time as the filesystem gives them; a file with another
             identity is another file.
-        format: `text`, `lines` or `jsonl`.
-        compression: `none`, `gzip` or `zstd`.
+        format: as in `ReadOptions`, but for `auto`.
+        compression: `none`, or one that `pipelines.byte_streams` unpacks.
         source: path below the folder that all patterns share, for the `source` column.
     """
 
@@ -245,9 +245,9 @@ def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: Rea
             f"--document-separator belongs to text files, but all inputs are read as "
             f"{', '.join(sorted(formats))}, such as {files[0].path}"
         )
-    if options.id_field is not None and "jsonl" not in formats:
+    if options.id_field is not None and not formats & FIELD_FORMATS:
         raise SettingsError(
-            f"--id-field needs JSON lines, but all inputs are read as "
+            f"--id-field needs rows with fields, but all inputs are read as "
             f"{', '.join(sorted(formats))}, such as {files[0].path}"
         )
 

@@ -65,22 +65,22 @@ def batch_of_rows(
     file: InputFile,
     text: pa.LargeBinaryArray,
     starts: _Positions,
-    ids: Sequence[str] | None = None,
+    ids: Sequence[str] | pa.StringArray | None = None,
 ) -> pa.RecordBatch:
     """Whole documents of one file.
 
     Args:
         file: the file.
         text: of each document.
-        starts: int64, where each starts in the uncompressed file, bytes.
-        ids: of each document; None for `FILE_INDEX:BYTE_OFFSET`.
+        starts: int64, the place of each in the file: byte in the uncompressed file, or row.
+        ids: of each document; None for `FILE_INDEX:PLACE`.
     """
     count = len(text)
     positions = pa.array(starts, pa.int64())
     if ids is None:
         names = pc.binary_join_element_wise(str(file.index), positions.cast(pa.string()), ":")
     else:
-        names = pa.array(ids, pa.string())
+        names = ids if isinstance(ids, pa.StringArray) else pa.array(ids, pa.string())
     whole = pa.repeat(pa.scalar(value=True), count)
     columns = [
         text,

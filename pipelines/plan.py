@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe.errors import SettingsError
-from pipelines.inputs import InputFile, InputList
+from pipelines.inputs import InputFile, InputList, is_local
 from pipelines.read_options import ReadOptions
 
-__all__ = ["FileRange", "Plan", "Unit", "check_name", "make_plan"]
+__all__ = ["FileRange", "Plan", "Unit", "can_be_cut", "check_name", "make_plan"]
 
 # What a file weighs beyond its bytes, shared out over them: opening it costs about as much as
 # reading this much.
@@ -34,8 +34,8 @@ class FileRange:
     Attributes:
         file: the file.
         start: first byte, in the file as stored; 0 for compressed files.
-        end: byte after the last, the file's size for its last range; None for compressed files,
-            which cannot be entered in the middle and are read to their end.
+        end: byte after the last, the file's size for its last range; None for files that cannot
+            be entered in the middle and are read to their end; see `can_be_cut`.
     """
 
     file: InputFile
@@ -155,9 +155,27 @@ def check_name(path: str) -> None:
         ) from error
 
 
+def can_be_cut(file: InputFile) -> bool:
+    """Whether several units may read a file, each a range of it.
+
+    Compressed files have to be unpacked from their start. Whether a line feed of a CSV file is
+    quoted depends on everything before it. To number the rows of an Arrow file, all batches before
+    a range are looked up, which is quick on this machine's own storage alone.
+    """
+    if file.format == "arrow":
+        return is_local(file.path)
+    return file.compression == "none" and file.format not in {"csv", "tsv"}
+
+
+def _unpacked_guess(file: InputFile) -> int:
+    """About how many bytes of text a file holds."""
+    is_packed = file.compression != "none" or file.format == "parquet"
+    return file.size * (COMPRESSION_GUESS if is_packed else 1)
+
+
 def _cut(files: Iterable[InputFile], range_bytes: int) -> Iterator[FileRange]:
     for file in files:
-        if file.compression != "none":
+        if not can_be_cut(file):
             yield FileRange(file, 0, None)
             continue
         # An empty file still has one range: it may be an empty document.
@@ -180,7 +198,7 @@ def _group(ranges: Iterable[FileRange], target: int) -> Iterator[list[FileRange]
 
 
 def _file_cost(file: InputFile) -> int:
-    return FILE_COST_BYTES + file.size * (1 if file.compression == "none" else COMPRESSION_GUESS)
+    return FILE_COST_BYTES + _unpacked_guess(file)
 
 
 def _range_cost(range_: FileRange) -> int:

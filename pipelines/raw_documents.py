@@ -121,7 +121,8 @@ def train_raw_sizes(
         SettingsError: the corpus is too large.
     """
     unpacked = sum(
-        file.size * (1 if file.compression == "none" else _UNPACKED) for file in plan.files
+        file.size * (_UNPACKED if file.compression != "none" or file.format == "parquet" else 1)
+        for file in plan.files
     )
     needed = raw_memory(unpacked, get_backend().name)
     if needed > memory:

@@ -17,13 +17,18 @@ from pipelines.byte_streams import (
     check_whole,
     open_stream,
 )
+from pipelines.file_formats import TABLE_FORMATS
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
+from pipelines.read_arrow import check_arrow, read_arrow
+from pipelines.read_csv import read_csv
 from pipelines.read_jsonl import read_jsonl
 from pipelines.read_options import ReadOptions
+from pipelines.read_parquet import check_parquet, read_parquet
 from pipelines.read_rows import read_lines, read_separated
 from pipelines.read_text import read_text
 from pipelines.rejects import Rejects
+from pipelines.table_files import DamagedPartError, open_table_file
 
 __all__ = ["read_unit"]
 
@@ -54,7 +59,7 @@ def read_unit(
         BadRecordError, BadFileError: bad input where the policy is to stop. Two kinds of bad files
             stop the run under any policy, since some of them may be in the output already: one
             that turns out to be bad after some of it was handed on, and one that changed,
-            vanished or cannot be read while other units read other ranges of it.
+            vanished or is damaged somewhere while other units read other ranges of it.
         SettingsError: a stretch of text that cannot be cut is longer than `max_row_bytes`.
     """
     batches = (
@@ -71,6 +76,8 @@ def _reader(range_: FileRange, options: ReadOptions) -> _Reader:
         return read_jsonl
     if range_.file.format == "lines":
         return read_lines
+    if range_.file.format in {"csv", "tsv"}:
+        return read_csv
     return read_text if options.document_separator is None else read_separated
 
 
@@ -79,21 +86,53 @@ def _read(
 ) -> Iterator[pa.RecordBatch]:
     """The documents of one file's range, with the policy for bad files."""
     file = range_.file
+    is_table = file.format in TABLE_FORMATS
     handed_on = False
     try:
-        if options.on_bad_file == "skip" and file.compression != "none":
+        if options.on_bad_file == "skip":
             # Damage may come to light at the end only, when it is too late to leave the file out.
-            check_whole(file)
-        with closing(open_stream(file, sniff=options.input_format == "auto")) as stream:
-            for batch in _reader(range_, options)(stream, range_, options, finder, rejects):
-                handed_on = True
-                yield batch
+            if is_table:
+                _check_whole_table(range_, options)
+            elif file.compression != "none":
+                check_whole(file)
+        if is_table:
+            batches = _table_batches(range_, options, rejects)
+        else:
+            batches = _stream_batches(range_, options, finder, rejects)
+        for batch in batches:
+            handed_on = True
+            yield batch
         check_unchanged(file)
     except BadFileError as error:
-        is_shared = isinstance(error, UnstableFileError) and not range_.is_whole
-        if is_shared or (handed_on and options.on_bad_file == "skip"):
+        is_partial = isinstance(error, UnstableFileError | DamagedPartError)
+        if (is_partial and not range_.is_whole) or (handed_on and options.on_bad_file == "skip"):
             raise _not_to_be_left_out(error, options) from error
         rejects.bad_file(range_, error)
+
+
+def _stream_batches(
+    range_: FileRange, options: ReadOptions, finder: CutFinder, rejects: Rejects
+) -> Iterator[pa.RecordBatch]:
+    """Documents of a file that is read from front to back."""
+    with closing(open_stream(range_.file, sniff=options.input_format == "auto")) as stream:
+        yield from _reader(range_, options)(stream, range_, options, finder, rejects)
+
+
+def _table_batches(
+    range_: FileRange, options: ReadOptions, rejects: Rejects
+) -> Iterator[pa.RecordBatch]:
+    """Documents of a file that Arrow reads."""
+    is_parquet = range_.file.format == "parquet"
+    # Parquet's pages are unpacked and so copied anyway; Arrow's batches are used where they are.
+    with open_table_file(range_.file, mapped=not is_parquet) as native:
+        yield from (read_parquet if is_parquet else read_arrow)(native, range_, options, rejects)
+
+
+def _check_whole_table(range_: FileRange, options: ReadOptions) -> None:
+    """Read a table once and forget it, unless units share it."""
+    is_parquet = range_.file.format == "parquet"
+    with open_table_file(range_.file, mapped=not is_parquet) as native:
+        (check_parquet if is_parquet else check_arrow)(native, range_, options)
 
 
 def _not_to_be_left_out(error: BadFileError, options: ReadOptions) -> BadFileError:

@@ -9,7 +9,7 @@ from bpe.errors import SettingsError
 
 __all__ = ["INPUT_FORMATS", "ReadOptions", "parse_separator"]
 
-INPUT_FORMATS = ("auto", "text", "lines", "jsonl")
+INPUT_FORMATS = ("auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow")
 POLICIES = ("fail", "skip")
 EMPTY_RULES = ("keep", "drop")
 
@@ -25,11 +25,12 @@ class ReadOptions:
 
     Args:
         input_format: `auto` (by file name), `text` (a file is a document), `lines` (a line is a
-            document) or `jsonl` (a JSON object a line).
+            document), `jsonl` (a JSON object a line), `csv` or `tsv` (with a row of names),
+            `parquet`, or `arrow` (IPC files and streams).
         document_separator: with `text`, the bytes that end a document inside a file.
-        text_field: with `jsonl`, the name of the text's field; dots step into nested objects.
-        id_field: with `jsonl`, the field of the document's id (string or integer), dots as above;
-            None names documents by file index and byte offset.
+        text_field: where rows have fields, the name of the text's; dots step into nested objects.
+        id_field: the field of the document's id (string or integer), dots as above; None names
+            documents by file index and place, see `schemas.documents`.
         range_bytes: distance of the marks at which files are cut into ranges, and long documents
             into pieces; bytes, uncompressed.
         max_row_bytes: the longest row, and the longest stretch of a document that has to be held
@@ -80,14 +81,14 @@ class ReadOptions:
         if self.document_separator is not None:
             if not self.document_separator:
                 raise SettingsError("--document-separator must not be empty")
-            if self.input_format in {"lines", "jsonl"}:
+            if self.input_format not in {"auto", "text"}:
                 raise SettingsError(
                     f"--document-separator belongs to --input-format=text, not to "
-                    f"{self.input_format}, where every line is a document; leave one of them out"
+                    f"{self.input_format}, where every row is a document; leave one of them out"
                 )
         if self.id_field is not None and self.input_format in {"text", "lines"}:
             raise SettingsError(
-                f"--id-field needs --input-format=jsonl; {self.input_format} input has no fields"
+                f"--id-field needs rows with fields, which {self.input_format} input does not have"
             )
         if self.id_field is not None and self.id_field != self.text_field:
             fields = sorted((f"{self.id_field}.", f"{self.text_field}."))

@@ -7,9 +7,8 @@ from typing import TypeVar
 import msgspec
 
 from bpe.errors import BpeError, OutputError
-from pipelines.output_files import read_bytes
 
-__all__ = ["read_record"]
+__all__ = ["decode_record", "read_record"]
 
 _Record = TypeVar("_Record")
 
@@ -40,8 +39,41 @@ def read_record(
     Raises:
         BpeError: of the class `error`; names the file, what is wrong with it, and the remedy.
     """
+    # Brings Beam, which those do without who read files themselves.
+    from pipelines.output_files import read_bytes  # noqa: PLC0415
+
     try:
         data = read_bytes(path)
+    except OSError as cause:
+        if isinstance(cause, BpeError):
+            raise
+        raise error(f"{path}: cannot be read: {cause}") from cause
+    return decode_record(data, path, kind, version=version, remedy=remedy, error=error)
+
+
+def decode_record(
+    data: bytes,
+    path: str,
+    kind: type[_Record],
+    *,
+    version: int,
+    remedy: str,
+    error: type[BpeError] = OutputError,
+) -> _Record:
+    """The record that a file holds; see `read_record`.
+
+    Args:
+        data: content of the file.
+        path: its name, for messages.
+        kind: as for `read_record`, like the rest.
+        version: as there.
+        remedy: as there.
+        error: as there.
+
+    Raises:
+        BpeError: as there.
+    """
+    try:
         found = msgspec.json.decode(data, type=_Versioned).version
         if found != version:
             raise error(
@@ -51,7 +83,3 @@ def read_record(
         return msgspec.json.decode(data, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
         raise error(f"{path}: is damaged ({cause}); {remedy}") from cause
-    except OSError as cause:
-        if isinstance(cause, BpeError):
-            raise
-        raise error(f"{path}: cannot be read: {cause}") from cause

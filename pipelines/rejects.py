@@ -65,7 +65,7 @@ class Rejects:
         *,
         reason: str,
         message: str,
-        byte_offset: int,
+        byte_offset: int | None,
         row: int | None,
         raw: bytes | memoryview,
         raw_bytes: int | None = None,
@@ -76,16 +76,20 @@ class Rejects:
             file: where it stands.
             reason: a short name to count by, such as `bad_json`.
             message: what is wrong and how to mend it.
-            byte_offset: of the row's start, uncompressed.
-            row: number of the line or document in the file, from 1; None if not known.
-            raw: the row's bytes, or the first of them.
+            byte_offset: of the row's start, uncompressed; None in Parquet and Arrow files.
+            row: number of the row in the file, from 1; None if not known.
+            raw: the row's bytes, or the first of them; of a row in columns, its text.
             raw_bytes: how many bytes the row has, if `raw` is only their beginning.
 
         Raises:
             BadRecordError: the policy is `fail`, or this is one row too many.
         """
-        place = f"{file.path}: " + (f"row {row}, " if row is not None else "")
-        text = f"{place}byte {byte_offset}: {message}"
+        places = [
+            f"{name} {place}"
+            for name, place in (("row", row), ("byte", byte_offset))
+            if place is not None
+        ]
+        text = f"{file.path}: {', '.join(places)}: {message}"
         if self._options.on_bad_record == "fail":
             raise BadRecordError(f"{text}; or set such rows aside with --on-bad-record=skip")
         self.counts[reason] += 1
@@ -118,8 +122,9 @@ class Rejects:
     def to_jsonl(self) -> bytes:
         """What was set aside, a JSON object a line, in the order met; empty if there is nothing.
 
-        Fields: file, source, row (or null), byte_offset, reason, message, raw_base64 (at most
-        `RAW_BYTES_KEPT` bytes of the row) and raw_bytes (how many it has).
+        Fields: file, source, row (from 1, or null), byte_offset (or null), reason, message,
+        raw_base64 (at most `RAW_BYTES_KEPT` bytes of the row, or of its text where rows lie in
+        columns) and raw_bytes (how many it has).
         """
         self._records.seek(0)
         return self._records.read()
@@ -143,7 +148,7 @@ class Rejects:
         self,
         file: InputFile,
         row: int | None,
-        byte_offset: int,
+        byte_offset: int | None,
         reason: str,
         message: str,
         raw: bytes | memoryview,

@@ -14,7 +14,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LongRow", "RowBlock", "RowSource", "find_terminators", "first_match_position", "rows"]
+__all__ = [
+    "LongRow",
+    "RowBlock",
+    "RowFinder",
+    "RowSource",
+    "find_terminators",
+    "first_match_position",
+    "rows",
+]
 
 READ_BYTES = 4 << 20
 # Behind the end of a range only the rest of one row is of interest.
@@ -139,11 +147,14 @@ def rows(
         end: of the range; None for the end of the file.
         limit: rows with more bytes come as `LongRow`.
     """
-    return _RowFinder(source, terminator, start, end, limit).rows()
+    return RowFinder(source, terminator, start, end, limit).rows()
 
 
-class _RowFinder:
-    """The bytes in hand, and how far they were looked through."""
+class RowFinder:
+    """The bytes in hand, and how far they were looked through; arguments as for `rows`.
+
+    A subclass may know other ends of rows: `_find` and `_rest_of_row` look for them.
+    """
 
     def __init__(
         self, source: RowSource, terminator: bytes, start: int, end: int | None, limit: int

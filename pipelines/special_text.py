@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from bpe.errors import InputError
 from bpe.special_tokens import SpecialTokens
+from pipelines.file_formats import TABLE_FORMATS
 from pipelines.plan import Unit
 
 __all__ = ["refuse_special_text"]
@@ -29,11 +30,14 @@ def refuse_special_text(specials: SpecialTokens, batch: pa.RecordBatch, unit: Un
     data = batch["text"][row].as_py()
     start, end, _ = specials.find(data) or (0, 0, 0)
     source, begin = batch["source"][row].as_py(), batch["byte_start"][row].as_py()
-    is_jsonl = any(
-        part.file.format == "jsonl" for part in unit.ranges if part.file.source == source
-    )
-    # Escapes in a row of JSON move its text: only the row's own place is certain.
-    place = f"in the row at byte {begin}" if is_jsonl else f"at byte {begin + start}"
+    formats = {part.file.format for part in unit.ranges if part.file.source == source}
+    if formats & TABLE_FORMATS:
+        place = f"in row {begin + 1}"
+    elif formats <= {"text", "lines"}:
+        place = f"at byte {begin + start}"
+    else:
+        # Escapes and quotes in a row move its text: only the row's own place is certain.
+        place = f"in the row at byte {begin}"
     raise InputError(
         f"{source}: document {batch['document_id'][row].as_py()} holds the special token "
         f"{data[start:end].decode()!r} {place}; remove it, or take it as ordinary text "

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["RowMaker", "TokenRows", "place_marks"]
+__all__ = ["RowMaker", "TokenRows", "with_marks"]
 
 _Ints = npt.NDArray[np.int64]
 
@@ -82,7 +82,14 @@ class RowMaker:
         """
         is_first = pieces["is_first"].to_numpy(zero_copy_only=False)
         is_last = pieces["is_last"].to_numpy(zero_copy_only=False)
-        values, lengths = place_marks(ids, is_first, is_last, bos=self._bos, eos=self._eos)
+        values, lengths = with_marks(
+            ids.flatten().to_numpy(),
+            pc.list_value_length(ids).to_numpy().astype(np.int64),
+            is_first,
+            is_last,
+            bos=self._bos,
+            eos=self._eos,
+        )
         rows_of = np.maximum(1, -(-lengths // self._cap))
         piece = np.repeat(np.arange(len(rows_of)), rows_of)
         within = np.arange(len(piece)) - np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
@@ -131,25 +138,25 @@ class RowMaker:
         return pa.DictionaryArray.from_arrays(codes, self._sources)
 
 
-def place_marks(
-    ids: pa.LargeListArray,
+def with_marks(
+    values: npt.NDArray[Any],
+    lengths: _Ints,
     is_first: npt.NDArray[np.bool_],
     is_last: npt.NDArray[np.bool_],
     *,
     bos: int | None,
     eos: int | None,
 ) -> tuple[npt.NDArray[Any], _Ints]:
-    """Flat ids with BOS and EOS put in, and the new length of each piece.
+    """Flat ids with BOS and EOS put in, and the new lengths; what came in where there are none.
 
     Args:
-        ids: of each piece.
-        is_first: which pieces get BOS before them.
-        is_last: which pieces get EOS after them.
-        bos: the id; None for nothing.
-        eos: the id; None for nothing.
+        values: uint16 or uint32, the ids of all rows, one row after the other.
+        lengths: int64, ids of each row.
+        is_first: per row, whether a document begins with it: BOS comes first.
+        is_last: per row, whether a document ends with it: EOS comes last.
+        bos: id put before each document, or None.
+        eos: id put after each document, or None.
     """
-    values = ids.flatten().to_numpy()
-    lengths = pc.list_value_length(ids).to_numpy().astype(np.int64)
     if bos is None and eos is None:
         return values, lengths
     if bos is not None:

@@ -27,10 +27,14 @@ DOCUMENT_PIECES: pa.Schema = with_version(
 
 The pre-tokens of a document are those of its pieces, each taken as a document, in order.
 
-- `text`: the bytes, as in the input (JSON strings: unescaped, UTF-8); any bytes may occur.
-- `document_id`: from the id field, else `FILE_INDEX:BYTE_OFFSET` of the document's start.
+- `text`: the bytes, as in the input (JSON strings: unescaped, UTF-8; CSV fields: without quotes);
+  any bytes may occur.
+- `document_id`: from the id field, else `FILE_INDEX:PLACE` of the document's start. The place is a
+  byte offset in the uncompressed file or, in Parquet and Arrow files, which have no such thing,
+  the row's number in the file; both count from 0.
 - `source`: the file, as a path below the folder that all inputs share.
-- `byte_start`: where the piece starts in the uncompressed file; for JSON lines, where its row does.
+- `byte_start`: where the piece starts in the uncompressed file; for JSON lines and CSV, where its
+  row does; for Parquet and Arrow, the number of its row in the file, from 0.
 - `part`: of a document in pieces, the number of the range (a multiple of `range_bytes`, from the
   document's start) that the piece belongs to. It never falls from one piece to the next, but may
   skip and, where a stretch without certain cuts had to be divided, repeat.

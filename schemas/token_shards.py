@@ -30,11 +30,12 @@ def token_shard_schema(largest_id: int) -> pa.Schema:
 
     - `input_ids` list<uint16 or uint32>: token ids of a document or of a stretch of one, in order,
       with the BOS and EOS ids that were asked for.
-    - `document_id` string: from the id field, else `FILE_INDEX:BYTE_OFFSET`.
+    - `document_id` string: from the id field, else `FILE_INDEX:PLACE` (`schemas.documents`).
     - `source` dictionary<int32, string>: the file, as a path below the folder that all inputs
       share.
     - `byte_start` int64: where the piece of text that the row's ids are of starts in the
-      uncompressed file, bytes; for JSON lines, where its line does. Pieces are whole documents, or
+      uncompressed file, bytes; for JSON lines and CSV, where its row does; for Parquet and Arrow,
+      the row's number in the file, from 0. Pieces are whole documents, or
       stretches of long ones (`schemas.documents`). A row that continues a piece because of
       `--max-row-tokens` has the `byte_start` of the row before it: its own text starts later, by
       the bytes that the piece's earlier rows decode to, BOS left out.

@@ -14,7 +14,7 @@ from typing import Any
 
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.file_access import parse_json_object, read_text, write_file
-from bpe.printable_bytes import from_printable, to_printable
+from bpe.printable_bytes import from_printables, to_printable
 from bpe.schemes import Scheme
 from bpe.tokenizer_model import TokenizerModel
 
@@ -78,6 +78,9 @@ def read_gpt2_files(
 
 def parse_vocab(entries: Mapping[str, Any], path: PathLike) -> dict[str, int]:
     """Spelling to id, checked: ids are integers from 0, none twice."""
+    ids = set(entries.values()) if set(map(type, entries.values())) == {int} else set()
+    if len(ids) == len(entries) and min(ids, default=0) >= 0:
+        return dict(entries)
     spellings: dict[int, str] = {}
     for spelling, token_id in entries.items():
         if isinstance(token_id, bool) or not isinstance(token_id, int) or token_id < 0:
@@ -124,11 +127,11 @@ def build_model(
 
     vocab may hold the special tokens or not. options: further fields of `TokenizerModel`.
     """
+    ids = {
+        spelling: token_id for spelling, token_id in vocab.items() if spelling not in special_tokens
+    }
     tokens: dict[int, bytes] = {}
-    for spelling, token_id in vocab.items():
-        if spelling in special_tokens:
-            continue
-        data = from_printable(spelling)
+    for (spelling, token_id), data in zip(ids.items(), from_printables(ids), strict=True):
         if data is None:
             raise ModelFileError(
                 f"{vocab_name}: entry {spelling!r} (id {token_id}) is not spelled with GPT-2's "
@@ -136,12 +139,35 @@ def build_model(
                 "name it among the special tokens"
             )
         tokens[token_id] = data
-    triples: list[tuple[int, int, int]] = []
+    merges = list(merges)
+    try:
+        triples = [(ids[left], ids[right], ids[left + right]) for left, right, _ in merges]
+    except KeyError:
+        triples = []
+    if len({(left, right) for left, right, _ in triples}) < len(merges):
+        _name_bad_merge(merges, ids, vocab, vocab_name, merges_name)
+    return TokenizerModel(
+        tokens=tokens,
+        merges=triples,
+        scheme=scheme,
+        special_tokens=dict(special_tokens),
+        **options,
+    )
+
+
+def _name_bad_merge(
+    merges: Iterable[tuple[str, str, str]],
+    ids: Mapping[str, int],
+    vocab: Mapping[str, int],
+    vocab_name: PathLike,
+    merges_name: PathLike,
+) -> None:
+    """Raise for the first merge of what are no ordinary tokens, or that is there already."""
     places: dict[tuple[str, str], str] = {}
     for left, right, place in merges:
         for spelling in (left, right, left + right):
-            if spelling not in vocab or spelling in special_tokens:
-                kind = "a special token" if spelling in special_tokens else "not in the vocabulary"
+            if spelling not in ids:
+                kind = "a special token" if spelling in vocab else "not in the vocabulary"
                 raise ModelFileError(
                     f"{place}: merge {left!r} {right!r}: {spelling!r} is {kind} of {vocab_name}; "
                     f"do {vocab_name} and {merges_name} belong together?"
@@ -151,14 +177,6 @@ def build_model(
                 f"{place}: merge {left!r} {right!r} is there already ({places[left, right]}); "
                 "keep the first"
             )
-        triples.append((vocab[left], vocab[right], vocab[left + right]))
-    return TokenizerModel(
-        tokens=tokens,
-        merges=triples,
-        scheme=scheme,
-        special_tokens=dict(special_tokens),
-        **options,
-    )
 
 
 def render_vocab(model: TokenizerModel) -> str:

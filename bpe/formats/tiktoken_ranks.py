@@ -10,10 +10,12 @@ import base64
 import binascii
 import hashlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bpe.backend import get_backend
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import read_file, write_file
 from bpe.schemes import SCHEME_NAMES, get_scheme
@@ -24,11 +26,11 @@ __all__ = [
     "PublishedFile",
     "published_file",
     "read_tiktoken_ranks",
-    "recover_merges",
     "write_tiktoken_ranks",
 ]
 
-_UNRANKED = 2**63
+# A file without surprises; any other is read line by line.
+_PLAIN = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} [0-9]{1,18}\n)*")
 
 
 @dataclass(frozen=True)
@@ -97,10 +99,10 @@ def read_tiktoken_ranks(
         raise SettingsError(_which_pretokenizer(path, published))
     scheme = get_scheme(pretokenizer)
     ranks = _parse_ranks(data, path)
-    merges, unmerged = recover_merges(ranks)
     if not isinstance(special_tokens, Mapping):
         special_tokens = _number_specials(special_tokens, ranks, published)
     try:
+        merges, unmerged = get_backend().recover_merges(ranks)
         return TokenizerModel(
             tokens={rank: token for token, rank in ranks.items()},
             merges=merges,
@@ -110,26 +112,6 @@ def read_tiktoken_ranks(
         )
     except VocabularyError as error:
         raise ModelFileError(f"{path}: {error}") from error
-
-
-def recover_merges(ranks: Mapping[bytes, int]) -> tuple[list[tuple[int, int, int]], list[int]]:
-    """Find the merges that a rank table stands for, and the ranks of tokens that no merge makes.
-
-    A token's merge joins the two tokens that remain of its bytes once everything of lower rank
-    is merged. Where more than two remain the token is reached as a whole pre-token alone.
-    Returns ((left rank, right rank, new rank) by new rank; ranks of the others, ascending).
-    """
-    merges: list[tuple[int, int, int]] = []
-    unmerged: list[int] = []
-    for token, rank in sorted(ranks.items(), key=lambda item: item[1]):
-        if len(token) < 2:
-            continue
-        pair = _last_pair(token, rank, ranks)
-        if pair is None:
-            unmerged.append(rank)
-        else:
-            merges.append((ranks[pair[0]], ranks[pair[1]], rank))
-    return merges, unmerged
 
 
 def write_tiktoken_ranks(model: TokenizerModel, path: str | os.PathLike[str]) -> None:
@@ -145,7 +127,9 @@ def write_tiktoken_ranks(model: TokenizerModel, path: str | os.PathLike[str]) ->
             f"{model.normalizer}; write tokenizer.json instead"
         )
     # Single bytes that the file lacks ranks for cannot occur: every model has all 256.
-    merges, unmerged = recover_merges({data: token_id for token_id, data in model.tokens.items()})
+    merges, unmerged = get_backend().recover_merges(
+        {data: token_id for token_id, data in model.tokens.items()}
+    )
     if merges != model.merges:
         raise VocabularyError(
             f"{target} cannot be written: ranks in a .tiktoken file are ids, and the ids of this "
@@ -166,6 +150,25 @@ def write_tiktoken_ranks(model: TokenizerModel, path: str | os.PathLike[str]) ->
 
 
 def _parse_ranks(data: bytes, path: str | os.PathLike[str]) -> dict[bytes, int]:
+    return _parse_plain_ranks(data) or _parse_lines(data, path)
+
+
+def _parse_plain_ranks(data: bytes) -> dict[bytes, int] | None:
+    """Ranks of a file that holds nothing to complain of; None for any other."""
+    if not _PLAIN.fullmatch(data):
+        return None
+    fields = data.split()
+    try:
+        ranks = dict(
+            zip(map(binascii.a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True)
+        )
+    except binascii.Error:
+        return None
+    distinct = len(ranks) == len(set(ranks.values())) == len(fields) // 2
+    return ranks if distinct else None
+
+
+def _parse_lines(data: bytes, path: str | os.PathLike[str]) -> dict[bytes, int]:
     ranks: dict[bytes, int] = {}
     lines: dict[int, int] = {}
     for number, line in enumerate(data.split(b"\n"), start=1):
@@ -195,24 +198,6 @@ def _parse_ranks(data: bytes, path: str | os.PathLike[str]) -> dict[bytes, int]:
         ranks[token] = rank
         lines[rank] = number
     return ranks
-
-
-def _last_pair(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> list[bytes] | None:
-    """Find the two parts that merging below `rank` leaves of a token; None if more are left."""
-    parts = [token[index : index + 1] for index in range(len(token))]
-    while len(parts) > 2:
-        best, place = rank, 0
-        left = parts[0]
-        for index in range(1, len(parts)):
-            right = parts[index]
-            joined_rank = ranks.get(left + right, _UNRANKED)
-            if joined_rank < best:
-                best, place = joined_rank, index
-            left = right
-        if not place:
-            return None
-        parts[place - 1 : place + 1] = [parts[place - 1] + parts[place]]
-    return parts
 
 
 def _number_specials(

@@ -84,6 +84,20 @@ IdColumn::IdColumn(const ArrowSchema& schema, const ArrowArray& array, const cha
   ids_ = bytes + array.offset * (wide_ ? 4 : 2);
 }
 
+IntegerColumn::IntegerColumn(const ArrowSchema& schema, const ArrowArray& array, const char* what)
+    : length(array.length), format_(schema.format[0]) {
+  const std::string_view format = schema.format;
+  if (format.size() != 1 || std::string_view("SILil").find(format[0]) == std::string_view::npos) {
+    throw InputError(std::string(what) + ": Arrow type '" + schema.format +
+                     "' is none of uint16, uint32, uint64, int32 and int64");
+  }
+  refuse_nulls(array, what);
+  if (length == 0) return;
+  const auto* bytes = static_cast<const uint8_t*>(array.buffers[1]);
+  const int64_t width = format_ == 'S' ? 2 : format_ == 'I' || format_ == 'i' ? 4 : 8;
+  values_ = bytes + array.offset * width;
+}
+
 void export_column(OwnedColumn column, ArrowSchema* schema, ArrowArray* array) {
   const auto children = static_cast<int64_t>(column.children.size());
   *schema = {};

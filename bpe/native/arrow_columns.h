@@ -69,6 +69,30 @@ class IdColumn {
   bool wide_ = true;  // uint32
 };
 
+// A column of uint16, uint32, uint64, int32 or int64 without nulls; borrows its buffer.
+class IntegerColumn {
+ public:
+  IntegerColumn(const ArrowSchema& schema, const ArrowArray& array, const char* what);
+
+  int64_t length = 0;
+
+  // Calls work with the first value's address, a pointer to values of the column's type.
+  template <class Work>
+  auto visit(const Work& work) const {
+    switch (format_) {
+      case 'S': return work(static_cast<const uint16_t*>(values_));
+      case 'I': return work(static_cast<const uint32_t*>(values_));
+      case 'L': return work(static_cast<const uint64_t*>(values_));
+      case 'i': return work(static_cast<const int32_t*>(values_));
+      default: return work(static_cast<const int64_t*>(values_));
+    }
+  }
+
+ private:
+  const void* values_ = nullptr;
+  char format_;  // Arrow's letter for the type
+};
+
 // Memory of a column to hand out, kept alive by its owner.
 struct OwnedBuffer {
   std::shared_ptr<const void> owner;

@@ -143,6 +143,18 @@ void release_pages(PageBlock block) noexcept {
   unmap_pages(block.data, block.size);
 }
 
+void advise_huge_pages(void* data, size_t size) noexcept {
+#if defined(__linux__)
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  const uintptr_t begin = (address + kHugePage - 1) / kHugePage * kHugePage;
+  const uintptr_t end = (address + size) / kHugePage * kHugePage;
+  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  static_cast<void>(data);
+  static_cast<void>(size);
+#endif
+}
+
 uint8_t* allocate_zeroed(size_t size) { return map_pages(round_up(size)); }
 
 void free_zeroed(uint8_t* data, size_t size) noexcept {

@@ -110,4 +110,13 @@ PairCounts count_pairs(const Id* ids, int64_t id_count, const Int64Column& offse
 template PairCounts count_pairs(const uint16_t*, int64_t, const Int64Column&);
 template PairCounts count_pairs(const uint32_t*, int64_t, const Int64Column&);
 
+std::vector<OwnedColumn> to_columns(PairCounts pairs) {
+  const auto length = static_cast<int64_t>(pairs.counts.size());
+  std::vector<OwnedColumn> columns;
+  columns.push_back({"I", length, {own_buffer(std::move(pairs.left))}, {}});
+  columns.push_back({"I", length, {own_buffer(std::move(pairs.right))}, {}});
+  columns.push_back({"l", length, {own_buffer(std::move(pairs.counts))}, {}});
+  return columns;
+}
+
 }  // namespace beam_bpe

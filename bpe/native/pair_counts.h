@@ -15,6 +15,9 @@ struct PairCounts {
   std::vector<int64_t> counts;   // adjacent places that hold the pair, overlaps included
 };
 
+// uint32 left ids, uint32 right ids, int64 counts.
+std::vector<OwnedColumn> to_columns(PairCounts pairs);
+
 // Pairs within the lists ids[offsets[i]] to ids[offsets[i + 1] - 1]; never across two lists.
 // Memory: 16 bytes for each distinct pair at a load of 3/8 to 3/4, and 16 for the result.
 // Throws InputError for offsets that do not ascend within the ids.

@@ -4,13 +4,22 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#if defined(__GLIBCXX__)
+#include <cxxabi.h>
+#endif
+
+#include <chrono>
 #include <optional>
+#include <thread>
 
 #include "arrow_columns.h"
 #include "batch_encoder.h"
 #include "cpu_dispatch.h"
 #include "errors.h"
+#include "isa_scans.h"
+#include "page_pool.h"
 #include "pair_counts.h"
+#include "rank_merges.h"
 #include "token_decoder.h"
 #include "training.h"
 #include "word_counter.h"
@@ -19,6 +28,45 @@ namespace py = pybind11;
 
 namespace beam_bpe {
 namespace {
+
+// Where the interpreter is ending, a thread that asks for its lock is ended on the spot. Unwinding
+// its C++ frames would touch Python objects without the lock, and abort in a destructor: such a
+// thread sleeps instead until the process is gone, as it does in Python from 3.14 on.
+template <class Work>
+void sleep_if_ended(const Work& work) {
+#if defined(__GLIBCXX__)
+  try {
+    work();
+  } catch (const abi::__forced_unwind&) {
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+#else
+  work();
+#endif
+}
+
+// Lets other Python threads run while it lives.
+class WithoutGil {
+ public:
+  WithoutGil() : state_(PyEval_SaveThread()) {}
+  ~WithoutGil() {
+    sleep_if_ended([this] { PyEval_RestoreThread(state_); });
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_;
+};
+
+// Holds Python's lock, in a thread that has let it go, while work runs.
+template <class Work>
+void with_gil(const Work& work) {
+  sleep_if_ended([&work] {
+    const py::gil_scoped_acquire gil;
+    work();
+  });
+}
 
 // An Arrow column that Python handed in, kept alive while the core reads it.
 class ImportedColumn {
@@ -32,6 +80,7 @@ class ImportedColumn {
   const ArrowSchema& schema() const { return *schema_.get_pointer<ArrowSchema>(); }
   const ArrowArray& array() const { return *array_.get_pointer<ArrowArray>(); }
   IdColumn ids(const char* what) const { return {schema(), array(), what}; }
+  IntegerColumn integers(const char* what) const { return {schema(), array(), what}; }
   BinaryColumn binary(const char* what) const { return {schema(), array(), what}; }
   Int64Column int64(const char* what) const { return {schema(), array(), what}; }
 
@@ -74,21 +123,13 @@ class ExportedColumn {
   bool taken_ = false;
 };
 
-std::optional<SchemeId> scheme_of(const std::optional<std::string>& name) {
-  if (!name.has_value()) return std::nullopt;
-  const char* const names[] = {"gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace"};
-  for (size_t i = 0; i < kSchemeCount; ++i) {
-    if (*name == names[i]) return static_cast<SchemeId>(i);
-  }
-  throw SettingsError("no native scan for the scheme '" + *name + "'");
-}
-
 // Calls the user's function, and lets Ctrl-C end the work.
 TrainingProgress progress_of(const py::object& callback) {
   return [callback](int64_t done, int64_t most) {
-    py::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-    if (!callback.is_none()) callback(done, most);
+    with_gil([&] {
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+      if (!callback.is_none()) callback(done, most);
+    });
   };
 }
 
@@ -106,11 +147,6 @@ TrainingRules rules_of(int64_t max_merges, const std::string& tie_order, int64_t
   }
   for (const py::bytes& text : forbidden) rules.forbidden.emplace_back(std::string(text));
   return rules;
-}
-
-const char* name_of(StopReason reason) {
-  if (reason == StopReason::kVocabSize) return "vocab_size";
-  return reason == StopReason::kMinFrequency ? "min_frequency" : "exhausted";
 }
 
 py::tuple merges_to_python(const LearnedMerges& learned) {
@@ -146,7 +182,7 @@ py::tuple train_words_from_python(const py::object& words, const py::object& cou
   const LearnedMerges learned = [&] {
     const BinaryColumn word_view = word_column.binary("words");
     const Int64Column count_view = count_column.int64("counts");
-    py::gil_scoped_release release;
+    const WithoutGil released;
     return train_words(word_view, count_view, first_column.has_value() ? &first : nullptr, rules,
                        report);
   }();
@@ -164,7 +200,7 @@ py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
   const auto report = progress_of(progress);
   const LearnedMerges learned = [&] {
     const BinaryColumn view = column.binary("documents");
-    py::gil_scoped_release release;
+    const WithoutGil released;
     return train_raw(view, rules, report);
   }();
   return merges_to_python(learned);
@@ -174,23 +210,23 @@ void add_column(WordCounter& counter, const py::object& texts,
                 void (WordCounter::*add)(const BinaryColumn&)) {
   const ImportedColumn column(texts);
   const BinaryColumn view = column.binary("texts");
-  py::gil_scoped_release release;
+  const WithoutGil released;
   (counter.*add)(view);
 }
 
+py::tuple to_python(std::vector<OwnedColumn> columns) {
+  py::tuple exported(columns.size());
+  for (size_t i = 0; i < columns.size(); ++i) {
+    exported[i] = ExportedColumn(std::move(columns[i]));
+  }
+  return exported;
+}
+
 py::tuple drain_counter(WordCounter& counter) {
-  WordCounts words = [&counter] {
-    py::gil_scoped_release release;
-    return counter.drain();
-  }();
-  const auto length = static_cast<int64_t>(words.counts.size());
-  OwnedColumn bytes{"Z", length, {}, {}};
-  bytes.buffers.push_back(own_buffer(std::move(words.offsets)));
-  bytes.buffers.push_back(own_buffer(std::move(words.bytes)));
-  OwnedColumn counts{"l", length, {own_buffer(std::move(words.counts))}, {}};
-  OwnedColumn firsts{"l", length, {own_buffer(std::move(words.firsts))}, {}};
-  return py::make_tuple(ExportedColumn(std::move(bytes)), ExportedColumn(std::move(counts)),
-                        ExportedColumn(std::move(firsts)));
+  return to_python([&counter] {
+    const WithoutGil released;
+    return to_columns(counter.drain());
+  }());
 }
 
 py::tuple count_pairs_from_python(const py::object& ids, const py::object& offsets) {
@@ -198,24 +234,28 @@ py::tuple count_pairs_from_python(const py::object& ids, const py::object& offse
   const ImportedColumn offset_column(offsets);
   const IdColumn view = id_column.ids("ids");
   const Int64Column offset_view = offset_column.int64("offsets");
-  PairCounts pairs = [&] {
-    const py::gil_scoped_release release;
-    return view.visit(
-        [&](const auto* values) { return count_pairs(values, view.length, offset_view); });
-  }();
-  const auto length = static_cast<int64_t>(pairs.counts.size());
-  OwnedColumn left{"I", length, {own_buffer(std::move(pairs.left))}, {}};
-  OwnedColumn right{"I", length, {own_buffer(std::move(pairs.right))}, {}};
-  OwnedColumn counts{"l", length, {own_buffer(std::move(pairs.counts))}, {}};
-  return py::make_tuple(ExportedColumn(std::move(left)), ExportedColumn(std::move(right)),
-                        ExportedColumn(std::move(counts)));
+  return to_python([&] {
+    const WithoutGil released;
+    return view.visit([&](const auto* values) {
+      return to_columns(count_pairs(values, view.length, offset_view));
+    });
+  }());
+}
+
+py::tuple recover_merges_from_python(const py::object& tokens) {
+  const ImportedColumn column(tokens);
+  const BinaryColumn view = column.binary("tokens");
+  return to_python([&] {
+    const WithoutGil released;
+    return to_columns(recover_merges(view));
+  }());
 }
 
 void define_counting(py::module_& module) {
   module.def("count_pairs", &count_pairs_from_python, py::arg("ids"), py::arg("offsets"));
   py::class_<WordCounter>(module, "WordCounter")
       .def(py::init([](const std::optional<std::string>& scheme, int threads) {
-             return WordCounter(scheme_of(scheme), threads);
+             return WordCounter(parse_scheme(scheme), threads);
            }),
            py::arg("scheme"), py::kw_only(), py::arg("threads"))
       .def("add_documents",
@@ -232,10 +272,10 @@ void define_counting(py::module_& module) {
       .def("drain", &drain_counter);
 }
 
-// Ids to bytes and back for one model; safe to use from several Python threads.
-class Codec {
+// Text to ids for one model; safe to use from several Python threads.
+class PythonEncoder {
  public:
-  Codec(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges, bool whole_piece,
+  PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges, bool whole_piece,
         const std::optional<std::string>& scheme, size_t cache_bytes) {
     EncodingModel model;
     for (const auto& [id, token] : tokens) {
@@ -245,16 +285,15 @@ class Codec {
     for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
     model.whole_piece = whole_piece;
     model.has_scheme = scheme.has_value();
-    model.scheme = scheme_of(scheme).value_or(SchemeId::gpt2);
-    const py::gil_scoped_release release;
-    decoder_ = std::make_unique<TokenDecoder>(model.ids, model.tokens);
+    model.scheme = parse_scheme(scheme).value_or(SchemeId::gpt2);
+    const WithoutGil released;
     encoder_ = std::make_unique<BatchEncoder>(std::move(model), cache_bytes);
   }
 
   py::array_t<uint32_t> encode(const py::bytes& document) {
     const std::string_view text(document);
     const IdBuffer ids = [&] {
-      const py::gil_scoped_release release;
+      const WithoutGil released;
       return encoder_->encode(text);
     }();
     py::array_t<uint32_t> result(static_cast<py::ssize_t>(ids.size()));
@@ -271,7 +310,7 @@ class Codec {
   ExportedColumn encode_documents(const py::object& documents, size_t threads) {
     const ImportedColumn column(documents);
     const BinaryColumn view = column.binary("texts");
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     return ExportedColumn(encoder_->encode_documents(view, threads));
   }
 
@@ -283,26 +322,35 @@ class Codec {
     const BinaryColumn view = column.binary("texts");
     const Int64Column end_view = ends.int64("piece_ends");
     const Int64Column first_view = firsts.int64("first_pieces");
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     return ExportedColumn(encoder_->encode_split_documents(view, end_view, first_view));
+  }
+
+  bool wide_ids() const { return encoder_->id_bytes() == 4; }
+
+ private:
+  std::unique_ptr<BatchEncoder> encoder_;
+};
+
+// Ids to bytes; safe to use from several Python threads.
+class PythonDecoder {
+ public:
+  explicit PythonDecoder(const py::dict& tokens) {
+    std::vector<uint32_t> ids;
+    std::vector<std::string> bytes;
+    for (const auto& [id, token] : tokens) {
+      ids.push_back(py::cast<uint32_t>(id));
+      bytes.push_back(py::cast<std::string>(token));
+    }
+    const WithoutGil released;
+    decoder_ = std::make_unique<TokenDecoder>(ids, bytes);
   }
 
   py::bytes decode(const py::object& ids) const {
     const ImportedColumn column(ids);
-    const IdColumn view = column.ids("ids");
+    const IntegerColumn view = column.integers("ids");
     return view.visit([&](const auto* values) {
-      const auto count = static_cast<size_t>(view.length);
-      const size_t size = [&] {
-        const py::gil_scoped_release release;
-        return decoder_->decoded_size(values, count);
-      }();
-      auto text = py::reinterpret_steal<py::bytes>(
-          PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(size)));
-      if (!text) throw py::error_already_set();
-      char* out = PyBytes_AS_STRING(text.ptr());
-      const py::gil_scoped_release release;  // nobody else knows the new object yet
-      decoder_->decode(values, count, out, size);
-      return text;
+      return decode_into_bytes(values, static_cast<size_t>(view.length));
     });
   }
 
@@ -310,71 +358,76 @@ class Codec {
                               size_t threads) const {
     const ImportedColumn id_column(ids);
     const ImportedColumn offset_column(offsets);
-    const IdColumn view = id_column.ids("ids");
+    const IntegerColumn view = id_column.integers("ids");
     const Int64Column offset_view = offset_column.int64("offsets");
-    const py::gil_scoped_release release;
+    const WithoutGil released;
     return view.visit([&](const auto* values) {
-      return ExportedColumn(
-          decoder_->decode_lists(values, view.length, offset_view, threads));
+      return ExportedColumn(decoder_->decode_lists(values, view.length, offset_view, threads));
     });
   }
 
-  bool wide_ids() const { return encoder_->id_bytes() == 4; }
-
  private:
+  // Decodes straight into a bytes object about as large as needed, and cuts off what is too much.
+  template <class Id>
+  py::bytes decode_into_bytes(const Id* ids, size_t count) const {
+    size_t room = 0;
+    {
+      const WithoutGil released;
+      room = decoder_->estimate_size(ids, count) + decoder_->least_room();
+    }
+    PyObject* text = PyBytes_FromStringAndSize(nullptr, static_cast<py::ssize_t>(room));
+    if (text == nullptr) throw py::error_already_set();
+    TokenDecoder::Progress done;
+    try {
+      while (done.ids < count) {
+        if (done.ids > 0) {
+          room += room / 8 + decoder_->least_room();
+          if (_PyBytes_Resize(&text, static_cast<py::ssize_t>(room)) != 0) {
+            throw py::error_already_set();
+          }
+        }
+        const WithoutGil released;  // nobody else knows the new object yet
+        char* const start = PyBytes_AS_STRING(text);
+        if (done.ids == 0) advise_huge_pages(start, room);
+        done = decoder_->decode(ids, count, done, start, room);
+      }
+    } catch (const UnknownId& unknown) {
+      Py_DECREF(text);
+      const std::string place = "ids[" + std::to_string(unknown.position) + "]";
+      throw InputError(decoder_->describe_unknown(place, unknown.id));
+    }
+    if (_PyBytes_Resize(&text, static_cast<py::ssize_t>(done.bytes)) != 0) {
+      throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::bytes>(text);
+  }
+
   std::unique_ptr<TokenDecoder> decoder_;
-  std::unique_ptr<BatchEncoder> encoder_;
 };
 
-void define_codec(py::module_& module) {
-  py::class_<Codec>(module, "Codec")
+void define_encoding(py::module_& module) {
+  py::class_<PythonEncoder>(module, "Encoder")
       .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
                     const std::optional<std::string>&, size_t>(),
            py::kw_only(), py::arg("tokens"), py::arg("merges"), py::arg("whole_piece"),
            py::arg("scheme"), py::arg("cache_bytes"))
-      .def_property_readonly("wide_ids", &Codec::wide_ids)
-      .def("encode", &Codec::encode, py::arg("data"))
-      .def("encode_documents", &Codec::encode_documents, py::arg("texts"), py::kw_only(),
+      .def_property_readonly("wide_ids", &PythonEncoder::wide_ids)
+      .def("encode", &PythonEncoder::encode, py::arg("data"))
+      .def("encode_documents", &PythonEncoder::encode_documents, py::arg("texts"), py::kw_only(),
            py::arg("threads"))
-      .def("encode_split_documents", &Codec::encode_split_documents, py::arg("texts"),
-           py::arg("piece_ends"), py::arg("first_pieces"))
-      .def("decode", &Codec::decode, py::arg("ids"))
-      .def("decode_lists", &Codec::decode_lists, py::arg("ids"), py::arg("offsets"),
+      .def("encode_split_documents", &PythonEncoder::encode_split_documents, py::arg("texts"),
+           py::arg("piece_ends"), py::arg("first_pieces"));
+  py::class_<PythonDecoder>(module, "Decoder")
+      .def(py::init<const py::dict&>(), py::arg("tokens"))
+      .def("decode", &PythonDecoder::decode, py::arg("ids"))
+      .def("decode_lists", &PythonDecoder::decode_lists, py::arg("ids"), py::arg("offsets"),
            py::kw_only(), py::arg("threads"));
 }
 
-std::vector<std::string> available_isas() {
-  std::vector<std::string> names;
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    if (has_isa(isa)) names.emplace_back(isa_name(isa));
-  }
-  return names;
-}
-
-// Ends of the pre-tokens of a document, by the scan of one instruction set, `batch` at a time.
-py::array_t<uint64_t> scan_ends(const py::bytes& data, const std::string& scheme,
-                                const std::string& isa_wanted, size_t batch) {
-  const ScanFunctions* scans = nullptr;
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512}) {
-    if (isa_wanted == isa_name(isa) && has_isa(isa)) scans = &scans_of(isa);
-  }
-  if (scans == nullptr) throw SettingsError("this machine has no '" + isa_wanted + "'");
-  if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
-  const std::string_view text(data);
-  // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
-  const std::vector<uint8_t> bytes(text.begin(), text.end());
-  std::vector<uint32_t> ends(batch + kScanSlack);
-  std::vector<uint64_t> found;
-  for (size_t position = 0; position < bytes.size();) {
-    const ScanResult result = (*scans)[*scheme_of(scheme)](bytes.data(), bytes.size(), position,
-                                                          ends.data(), batch);
-    if (result.count == 0 || result.count > batch || result.position <= position) {
-      throw std::logic_error("a scan did not keep to its contract");
-    }
-    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i]);
-    position = result.position;
-  }
-  return py::array_t<uint64_t>(static_cast<py::ssize_t>(found.size()), found.data());
+py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
+                                            const std::string& isa, size_t batch) {
+  const std::vector<uint64_t> ends = scan_ends(std::string_view(data), scheme, isa, batch);
+  return py::array_t<uint64_t>(static_cast<py::ssize_t>(ends.size()), ends.data());
 }
 
 // Throws the class of bpe/errors.py that bears the C++ class's name.
@@ -407,10 +460,11 @@ PYBIND11_MODULE(_native, module) {
       .def("__arrow_c_array__", &ExportedColumn::export_capsules,
            py::arg("requested_schema") = py::none());
   define_counting(module);
-  define_codec(module);
+  define_encoding(module);
+  module.def("recover_merges", &recover_merges_from_python, py::arg("tokens"));
   module.def("isa", [] { return isa_name(best_isa()); });
   module.def("available_isas", &available_isas);
-  module.def("scan_ends", &scan_ends, py::arg("data"), py::arg("scheme"), py::arg("isa"),
+  module.def("scan_ends", &scan_ends_from_python, py::arg("data"), py::arg("scheme"), py::arg("isa"),
              py::kw_only(), py::arg("batch"));
   const size_t spare_seams = TrainingRules().spare_seams;
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),

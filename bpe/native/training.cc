@@ -94,4 +94,9 @@ LearnedMerges train_raw(const BinaryColumn& documents, const TrainingRules& rule
              : train_ordered<uint32_t>(documents, order, nullptr, rules, progress);
 }
 
+const char* name_of(StopReason reason) {
+  if (reason == StopReason::kVocabSize) return "vocab_size";
+  return reason == StopReason::kMinFrequency ? "min_frequency" : "exhausted";
+}
+
 }  // namespace beam_bpe

@@ -78,4 +78,15 @@ WordCounts WordCounter::drain() {
   return words;
 }
 
+std::vector<OwnedColumn> to_columns(WordCounts words) {
+  const auto length = static_cast<int64_t>(words.counts.size());
+  std::vector<OwnedColumn> columns;
+  columns.push_back({"Z", length, {}, {}});
+  columns[0].buffers.push_back(own_buffer(std::move(words.offsets)));
+  columns[0].buffers.push_back(own_buffer(std::move(words.bytes)));
+  columns.push_back({"l", length, {own_buffer(std::move(words.counts))}, {}});
+  columns.push_back({"l", length, {own_buffer(std::move(words.firsts))}, {}});
+  return columns;
+}
+
 }  // namespace beam_bpe

@@ -11,6 +11,9 @@
 
 namespace beam_bpe {
 
+// The parts of counted words as columns: large_binary words, int64 counts, int64 first positions.
+std::vector<OwnedColumn> to_columns(WordCounts words);
+
 class WordCounter {
  public:
   // `scheme`: none where the caller brings words. `threads`: at least 1.

@@ -13,6 +13,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.arguments import UsageError
+from pipelines.input_columns import check_columns
+from pipelines.input_lists import read_input_lists
 from pipelines.input_overlap import refuse_overlap
 from pipelines.inputs import InputList, ReadOptions, list_inputs
 from pipelines.plan import Unit
@@ -81,13 +83,19 @@ def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
     """List the input files and tell the user what was noticed.
 
     Raises:
-        SettingsError: nothing to read; or files of the command's output are, or would be, input.
+        UsageError: no input is named.
+        SettingsError: nothing to read; a column is not there; or files of the command's output
+            are, or would be, input.
     """
-    inputs = list_inputs(arguments.input, read)
+    patterns = [*arguments.input, *read_input_lists(arguments.input_list)]
+    if not patterns:
+        raise UsageError("name what to read with --input or --input-list")
+    inputs = list_inputs(patterns, read)
     if getattr(arguments, "output", None):
-        refuse_overlap(arguments.input, inputs.files, arguments.output)
+        refuse_overlap(patterns, inputs.files, arguments.output)
     for sentence in inputs.notes:
         note(f"note: {sentence}")
+    check_columns(inputs.files, read)
     return inputs
 
 

@@ -197,7 +197,7 @@ def _prepare(arguments: Namespace) -> _Job:
         special_text=arguments.special_text,
     )
     read = job.read_options(arguments)
-    if bool(arguments.from_counts) == bool(arguments.input):
+    if bool(arguments.from_counts) == bool(arguments.input or arguments.input_list):
         raise SettingsError("give either --input or --from-counts")
     if arguments.from_counts:
         if settings.pretokenizer == "none":

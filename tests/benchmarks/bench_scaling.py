@@ -18,7 +18,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -81,11 +80,6 @@ def main() -> None:
             f"warm, {name}: {rates[0]:.0f} and {rates[1]:.0f} MB/s of wall time on 1 and 2 "
             f"threads, ratio {rates[1] / rates[0]:.2f}"
         )
-    encoder = backend.make_encoder(model)
-    ids = encoder.encode_array(pa.array([data], pa.large_binary())).values.to_numpy()
-    ids = ids.astype(np.uint32)
-    seconds = best_seconds(lambda: encoder.decode(ids), time.process_time, options.rounds)
-    print(f"decode: {len(data) / 1e9 / seconds:.2f} GB/s of CPU time")
 
 
 if __name__ == "__main__":

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from bpe import backend as backend_module
-from bpe.backend import Backend, Encoder, get_backend
+from bpe.backend import Backend, Decoder, Encoder, get_backend
 from bpe.errors import BackendError, SettingsError
 from bpe.python_backend import PythonBackend
-from bpe.reference_encoding import ReferenceEncoder
+from bpe.reference_encoding import ReferenceDecoder, ReferenceEncoder
 
 CACHED = (
     backend_module._python_backend,
@@ -56,6 +56,12 @@ def test_backends_offer_the_same(backend: Backend) -> None:
 
 def test_the_specification_is_an_encoder() -> None:
     assert public_parameters(ReferenceEncoder) == public_parameters(Encoder)
+
+
+def test_decoders_offer_the_same(backend: Backend) -> None:
+    assert public_parameters(ReferenceDecoder) == public_parameters(Decoder)
+    made = backend.make_decoder({0: b"a"})
+    assert public_parameters(type(made)) == public_parameters(Decoder)
 
 
 def test_environment_names_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe import ModelFileError, SettingsError, Tokenizer, VocabularyError, load_tokenizer
-from bpe.formats.tiktoken_ranks import PUBLISHED_FILES, recover_merges
+from bpe.backend import Backend, get_backend
+from bpe.formats.tiktoken_ranks import PUBLISHED_FILES
+from bpe.reference_ranks import recover_merges
 from bpe.tokenizer_model import TokenizerModel
 
 BYTES = [bytes([byte]) for byte in range(256)]
@@ -24,9 +26,9 @@ def write(path: Path, tokens: list[bytes]) -> Path:
     return path
 
 
-def test_merges_are_recovered_by_rank() -> None:
+def test_merges_are_recovered_by_rank(backend: Backend) -> None:
     ranks = {token: rank for rank, token in enumerate([*BYTES, b"bc", b"ab", b"abc", b"abcd"])}
-    merges, unmerged = recover_merges(ranks)
+    merges, unmerged = backend.recover_merges(ranks)
     # bc comes before ab, so that abc is a + bc although ab + c spells it too.
     assert merges == [(98, 99, 256), (97, 98, 257), (97, 256, 258), (258, 100, 259)]
     assert unmerged == []
@@ -65,6 +67,35 @@ def test_ids_are_tiktokens_where_every_token_has_a_merge(
     )
     for text in texts:
         assert ours.encode(text).tolist() == theirs.encode_ordinary(text)
+
+
+@settings(deadline=None)
+@given(
+    tokens=st.lists(st.binary(min_size=2, max_size=40) | st.text("ab", min_size=2).map(str.encode)),
+    gap=st.integers(1, 2**33),
+    whole=st.booleans(),
+)
+def test_backends_recover_the_same(tokens: list[bytes], gap: int, *, whole: bool) -> None:
+    # Parts of tokens as tokens, so that merges meet; a byte less, so that one may be missing.
+    parts = [part for token in tokens for part in (token[:2], token[-3:], token)]
+    table = dict.fromkeys([*(BYTES if whole else BYTES[:200]), *reversed(parts)])
+    ranks = {token: place * gap for place, token in enumerate(table)}
+    found = []
+    for name in ("python", "native"):
+        try:
+            found.append(get_backend(name).recover_merges(ranks))
+        except VocabularyError as error:
+            found.append(str(error))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_backends_recover_the_same_of_published_files(
+    name: str, rank_files: dict[str, Path]
+) -> None:
+    lines = rank_files[name].read_bytes().split(b"\n")[:30_000]
+    ranks = {base64.b64decode(token): int(rank) for token, rank in map(bytes.split, lines)}
+    assert get_backend("native").recover_merges(ranks) == recover_merges(ranks)
 
 
 def test_a_part_of_higher_rank_makes_no_merge() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import subprocess
 import sys
@@ -9,10 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+import pyarrow as pa
 import pytest
 
 from bpe.tokenizer import Tokenizer
 from pipelines import cli
+from pipelines.manifest import add_up
+from pipelines.shard_files import ShardFacts
+from schemas.sidecars import Manifest, ShardSidecar
+from schemas.token_shards import token_shard_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,5 +104,132 @@ def tree_bytes() -> Callable[[Path], dict[str, bytes]]:
             for path in sorted(folder.rglob("*"))
             if path.is_file()
         }
+
+    return read
+
+
+Row = tuple[list[int], str, int, bool]
+"""Of a made shard: ids, document id, part, is_last."""
+
+
+@pytest.fixture(scope="session")
+def make_folder() -> Callable[..., Path]:
+    """Makes a finished folder with given rows, shards and batches, as encode would have."""
+
+    def make(folder: Path, shards: list[list[list[Row]]], *, largest: int = 300) -> Path:
+        folder.mkdir(parents=True)
+        sidecars = [
+            _write_shard(folder, index, batches, largest) for index, batches in enumerate(shards)
+        ]
+        manifest = Manifest(
+            code_version="0",
+            backend="python",
+            tokenizer_digest="0123456789abcdef" * 4,
+            settings={"bos": None, "eos": None},
+            settings_digest="",
+            plan_digest="",
+            inputs=[],
+            listing={},
+            totals=add_up(sidecars),
+            shards=sidecars,
+        )
+        (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def lay_out() -> Callable[[list[list[list[int]]], list[int]], list[list[list[Row]]]]:
+    """Lays documents, given as rows, out in shards and batches for `make_folder`."""
+    return _lay_out
+
+
+def _lay_out(documents: list[list[list[int]]], cuts: list[int]) -> list[list[list[Row]]]:
+    """Rows of documents, with a batch (1) or a shard (2) ending after the rows that cuts name."""
+    rows = [
+        (ids, f"0:{number}", part, part == len(document) - 1)
+        for number, document in enumerate(documents)
+        for part, ids in enumerate(document)
+    ]
+    shards: list[list[list[Row]]] = [[[]]]
+    for place, row in enumerate(rows):
+        shards[-1][-1].append(row)
+        cut = cuts[place % len(cuts)]
+        if cut == 1:
+            shards[-1].append([])
+        elif cut == 2:
+            shards.append([[]])
+    return shards
+
+
+def _write_shard(folder: Path, index: int, batches: list[list[Row]], largest: int) -> ShardSidecar:
+    schema = token_shard_schema(largest)
+    path = folder / f"shard-{index:05d}-000.arrow"
+    facts = ShardFacts()
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:
+        for rows in batches:
+            ids, names, parts, lasts = zip(*rows, strict=True) if rows else ([], [], [], [])
+            columns = [
+                pa.array(ids, schema.field("input_ids").type),
+                pa.array(names, pa.string()),
+                pa.DictionaryArray.from_arrays(
+                    pa.array([0] * len(ids), pa.int32()), pa.array(["a.txt"])
+                ),
+                pa.array(range(len(ids)), pa.int64()),
+                pa.array(parts, pa.int32()),
+                pa.array(lasts, pa.bool_()),
+            ]
+            batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+            writer.write_batch(batch)
+            facts.add(batch)
+    content = path.read_bytes()
+    return ShardSidecar(
+        file=path.name,
+        unit=index,
+        part=0,
+        bytes=facts.tokens,
+        file_bytes=len(content),
+        sha256=hashlib.sha256(content).hexdigest(),
+        settings_digest="",
+        inputs=[],
+        **vars(facts),
+    )
+
+
+@pytest.fixture(scope="session")
+def token_folder(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Encoded shards: a text over several of them, a row over several rows, empty documents."""
+    corpus = tmp_path_factory.mktemp("corpus")
+    text = tiny.read_bytes()
+    (corpus / "a.txt").write_bytes(text[:30_000])
+    lines = [*text[30_000:34_000].decode().split("\n"), text[34_000:52_000].decode(), "end", ""]
+    (corpus / "b.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    folder = tmp_path_factory.mktemp("tokens") / "out"
+    code = cli.main(
+        [
+            *("encode", "--input", str(corpus), "--tokenizer", str(model_dir)),
+            *("--output", str(folder), "--range-bytes", "6000", "--shard-bytes", "2000"),
+            *("--max-row-tokens", "6002"),
+        ]
+    )
+    assert code == 0
+    return folder
+
+
+@pytest.fixture(scope="session")
+def read_documents() -> Callable[[Path], list[list[int]]]:
+    """Reads the documents of a folder of shards by nothing but Arrow."""
+
+    def read(folder: Path) -> list[list[int]]:
+        documents: list[list[int]] = [[]]
+        for path in sorted(folder.glob("shard-*.arrow")):
+            with pa.memory_map(str(path)) as file:
+                for row in pa.ipc.open_file(file).read_all().to_pylist():
+                    documents[-1] += row["input_ids"]
+                    if row["is_last"]:
+                        documents.append([])
+        assert documents.pop() == []
+        return documents
 
     return read

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
 import zlib
 from collections.abc import Callable
@@ -15,9 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe.errors import BadFileError
-from pipelines import byte_streams
+from pipelines import byte_streams, packed_members
 from pipelines.byte_streams import check_whole, open_stream
 from pipelines.inputs import InputFile, ReadOptions, list_inputs
+from pipelines.packed_members import member_chunks
 from pipelines.zstd_frames import FrameError, zstd_chunks
 
 TEXT = b"".join(b"line %d of a text that packs well\n" % number for number in range(200))
@@ -45,7 +48,21 @@ def zstd_streamed(parts: list[bytes]) -> bytes:
     return packed
 
 
+def bzip2_streams(parts: list[bytes]) -> bytes:
+    return b"".join(bz2.compress(part) for part in parts)
+
+
+def xz_streams(parts: list[bytes]) -> bytes:
+    """Streams of each kind of check that says something, with padding behind."""
+    checks = [lzma.CHECK_CRC64, lzma.CHECK_CRC32, lzma.CHECK_SHA256, lzma.CHECK_CRC64]
+    return b"".join(
+        lzma.compress(part, check=check) for part, check in zip(parts, checks, strict=False)
+    )
+
+
 PACKERS: dict[str, tuple[str, Packer]] = {
+    "bzip2": ("a.txt.bz2", bzip2_streams),
+    "xz": ("a.txt.xz", xz_streams),
     "gzip": ("a.txt.gz", gzip_members),
     "zstd": ("a.txt.zst", zstd_frames),
     "zstd-streamed": ("a.txt.zst", zstd_streamed),
@@ -109,7 +126,7 @@ def test_a_stream_cut_anywhere_but_between_members_is_truncated(
             assert f"at byte {size} " in str(caught.value)
 
 
-@pytest.mark.parametrize("packer", ["gzip", "zstd"])
+@pytest.mark.parametrize("packer", ["gzip", "zstd", "bzip2", "xz"])
 def test_no_changed_byte_goes_unnoticed(packer: str, tmp_path: Path) -> None:
     name, pack = PACKERS[packer]
     whole = pack(PARTS[:1])
@@ -156,7 +173,7 @@ def test_what_is_not_packed_is_an_error(packer: str, content: bytes, tmp_path: P
 
 
 def test_an_empty_packed_file_is_truncated(tmp_path: Path) -> None:
-    for name in ("a.txt.gz", "a.txt.zst"):
+    for name in ("a.txt.gz", "a.txt.zst", "a.txt.bz2", "a.txt.xz"):
         file = InputFile(0, str(tmp_path / name), 0, "", "text", name[6:], name)
         (tmp_path / name).touch()
         (tmp_path / "other.txt").write_bytes(b"x")
@@ -193,12 +210,69 @@ def test_a_long_window_is_read(tmp_path: Path) -> None:
     assert checksum == zlib.crc32(text)
 
 
-def test_a_bomb_unpacks_in_small_pieces() -> None:
-    packed = zstandard.ZstdCompressor().compress(bytes(200 << 20))
-    stored = iter([packed])
-    sizes = [len(piece) for piece in zstd_chunks(lambda: next(stored, b""))]
-    assert sum(sizes) == 200 << 20
-    assert max(sizes) <= 128 << 10
+def test_padding_of_xz_files_comes_in_fours_and_anything_else_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.xz"
+    first, second = xz_streams([b"one"]), xz_streams([b"two"])
+    path.write_bytes(first + bytes(8) + second + bytes(4 << 20))
+    assert read_all(path) == b"onetwo"
+    for rest, place in ((bytes(3), 0), (bytes(5) + second, 0), (bytes(4) + b"x", 4)):
+        path.write_bytes(first + rest)
+        message = f"something else, from byte {len(first) + place} "
+        with pytest.raises(BadFileError, match=message):
+            read_all(path)
+
+
+def test_nothing_pads_a_bzip2_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.bz2"
+    for rest in (b"\0", b"BZ", b"BZh9garbage"):
+        path.write_bytes(bzip2_streams([b"one"]) + rest)
+        with pytest.raises(BadFileError, match=r"a\.txt\.bz2: bzip2 stream is"):
+            read_all(path)
+
+
+def test_an_xz_file_that_needs_too_much_memory_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.xz"
+    path.write_bytes(lzma.compress(b"small", preset=9))
+    assert read_all(path) == b"small"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(packed_members, "_XZ_MEMORY_BYTES", 1 << 20)
+        with pytest.raises(BadFileError, match=r"[Mm]emory"):
+            read_all(path)
+
+
+def test_the_longest_window_of_zstd_is_read(tmp_path: Path) -> None:
+    """As of `zstd --ultra --long=31`; a frame whose header says so, and one raw block."""
+    window_log, content = 31, b"some text"
+    header = bytes([0, (window_log - 10) << 3])
+    block = ((len(content) << 3) | 1).to_bytes(3, "little")
+    path = tmp_path / "a.txt.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + header + block + content)
+    assert read_all(path) == content
+    # One more is beyond what the format's own tool unpacks.
+    path.write_bytes(b"\x28\xb5\x2f\xfd" + bytes([0, (32 - 10) << 3]) + block + content)
+    with pytest.raises(BadFileError, match=r"a\.txt\.zst"):
+        read_all(path)
+
+
+BOMBS: dict[str, Callable[[bytes], bytes]] = {
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+    "zstd": zstandard.ZstdCompressor().compress,
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_unpacks_in_small_pieces(name: str) -> None:
+    stored = iter([BOMBS[name](bytes(50 << 20))])
+
+    def read() -> bytes:
+        return next(stored, b"")
+
+    chunks = zstd_chunks(read) if name == "zstd" else member_chunks(name, read)
+    sizes = [len(piece) for piece in chunks]
+    assert sum(sizes) == 50 << 20
+    assert max(sizes) <= (128 << 10 if name == "zstd" else 1 << 20)
 
 
 @given(st.binary(max_size=60))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import apache_beam as beam
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from apache_beam.testing.test_pipeline import TestPipeline as BeamPipeline
 from apache_beam.testing.util import assert_that, equal_to
@@ -126,16 +127,23 @@ def test_counts_of_a_cut_document_equal_the_uncut_ones(
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.sampled_from(["a b", "b", "", "c a"]), min_size=1, max_size=6), st.integers(1, 9)
+    st.sampled_from(["lines", "parquet"]),
+    st.lists(st.sampled_from(["a b", "b", "", "c a"]), min_size=1, max_size=6),
+    st.integers(1, 9),
 )
 def test_first_positions_are_in_the_order_of_files_and_rows(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str], range_bytes: int
+    tmp_path_factory: pytest.TempPathFactory, kind: str, lines: list[str], range_bytes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("lines")
-    (folder / "a.txt").write_text("\n".join(lines) + "\n")
-    (folder / "b.txt").write_text("z a\n")
-    read = ReadOptions(input_format="lines", range_bytes=range_bytes)
-    plan = make_plan(list_inputs([str(folder)], read), read)
+    if kind == "lines":
+        (folder / "a.txt").write_text("\n".join(lines) + "\n")
+        (folder / "b.txt").write_text("z a\n")
+    else:
+        range_bytes *= 10
+        pq.write_table(pa.table({"text": lines}), folder / "a", row_group_size=2)
+        pq.write_table(pa.table({"text": ["z a"]}), folder / "b")
+    read = ReadOptions(input_format=kind, range_bytes=range_bytes)
+    plan = make_plan(list_inputs([str(folder)], read), read, unit_bytes=1)
     transform = CountWords(CountSettings("whitespace", first_positions=True), read, buckets=1)
     elements = [unit.to_json().encode() for unit in plan.units]
     parts = [

@@ -245,6 +245,15 @@ def test_identity_changes_with_size_and_time(tree: Path) -> None:
         ("gs://bucket/x.y/a.jsonl.zst", ("jsonl", "zstd")),
         ("corpus.gz", ("text", "gzip")),
         ("a.v2", ("text", "none")),
+        ("part-0.snappy.parquet", ("parquet", "none")),
+        ("a.PQ", ("parquet", "none")),
+        ("a.arrow", ("arrow", "none")),
+        ("a.arrows", ("arrow", "none")),
+        ("a.feather", ("arrow", "none")),
+        ("a.csv", ("csv", "none")),
+        ("a.tsv.zst", ("tsv", "zstd")),
+        ("a.jsonl.xz", ("jsonl", "xz")),
+        ("a.bz2", ("text", "bzip2")),
     ],
 )
 def test_the_name_decides_the_format(name: str, expected: tuple[str, str]) -> None:
@@ -255,21 +264,24 @@ def test_a_named_format_overrides_the_name() -> None:
     assert classify("a.jsonl.gz", "lines") == ("lines", "gzip")
     assert classify("a.json", "jsonl") == ("jsonl", "none")
     assert classify("a.csv", "text") == ("text", "none")
+    assert classify("part-0", "parquet") == ("parquet", "none")
+    with pytest.raises(SettingsError, match="packed parquet files are not read; unpack"):
+        classify("part-0.gz", "parquet")
 
 
 @pytest.mark.parametrize(
     ("name", "remedy"),
     [
-        ("a.parquet", "convert"),
-        ("a.arrow", "convert"),
+        ("a.avro", "convert"),
+        ("a.parquet.gz", "unpack"),
+        ("a.arrows.zst", "unpack"),
         ("a.pdf", "convert"),
-        ("a.bz2", "unpack"),
-        ("a.txt.xz", "unpack"),
+        ("a.txt.lz4", "unpack"),
+        ("a.lzma", "unpack"),
         ("a.zip", "unpack"),
         ("a.tar.gz", "unpack"),
         ("a.json", "--input-format=jsonl"),
         ("a.json.gz", "--input-format=jsonl"),
-        ("a.csv", "JSON lines"),
     ],
 )
 def test_formats_that_cannot_be_read_are_refused_with_a_remedy(name: str, remedy: str) -> None:
@@ -278,7 +290,7 @@ def test_formats_that_cannot_be_read_are_refused_with_a_remedy(name: str, remedy
     assert name in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.txt.bz2"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.txt.lz4"])
 def test_binary_files_are_refused_in_any_format(name: str) -> None:
     with pytest.raises(SettingsError, match="not read"):
         classify(name, "text")
@@ -306,6 +318,7 @@ def test_magic_numbers_are_told_from_text() -> None:
         ({"document_separator": b""}, "--document-separator"),
         ({"document_separator": b"x", "input_format": "lines"}, "--document-separator"),
         ({"document_separator": b"x", "input_format": "jsonl"}, "--document-separator"),
+        ({"document_separator": b"x", "input_format": "parquet"}, "--document-separator"),
         ({"text_field": ""}, "--text-field"),
         ({"text_field": "a..b"}, "--text-field"),
         ({"id_field": "a."}, "--id-field"),

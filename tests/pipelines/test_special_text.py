@@ -21,6 +21,11 @@ Run = Callable[..., Any]
             '{"text": "a", "id": "x/0"}\n{"text": "b<|endoftext|>", "id": "x/1"}\n',
             "in the row at byte 27; ",
         ),
+        (
+            "b.csv",
+            'text,id\na,x/0\n"b<|endoftext|>",x/1\n',
+            "in the row at byte 14; ",
+        ),
     ],
 )
 def test_a_rejected_special_token_is_named_with_its_document_and_byte(
@@ -31,7 +36,7 @@ def test_a_rejected_special_token_is_named_with_its_document_and_byte(
     how: list[object] = ["--tokenizer", model_dir]
     if command == "train":
         how = ["--vocab-size", 300, "--special-token", "<|endoftext|>"]
-    document_ids = ["--id-field", "id"] if name.endswith("jsonl") else []
+    document_ids = ["--id-field", "id"] if name != "b.txt" else []
     refused = run(
         *(command, "--input", tmp_path / "a.txt", tmp_path / name, "--output", tmp_path / "out"),
         *(*how, *document_ids, "--special-text", "reject"),

@@ -1,0 +1,117 @@
+"""`beam-bpe export`: a finished folder of shards in the format of another trainer."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from bpe.errors import BpeError, SettingsError
+from pipelines.commands import job
+from pipelines.exports import EXPORTS, Export, ExportOptions, ShardSource
+from pipelines.exports.export_run import begin_export, describe_export, run_export
+from pipelines.manifest import read_manifest
+from pipelines.output_files import join, prepare_output
+from pipelines.output_lock import locked_output
+from pipelines.progress import (
+    ProgressReporter,
+    Stopwatch,
+    format_bytes,
+    format_count,
+    show_progress,
+)
+from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from schemas.export_record import ExportRecord
+from schemas.sidecars import Manifest
+
+__all__ = ["run"]
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.arguments` for the options."""
+    watch = Stopwatch()
+    directory, output = arguments.directory, arguments.output
+    export = EXPORTS[arguments.to](_options(arguments))
+    manifest = read_manifest(directory)
+    bos = _mark(arguments, manifest, "bos", "--prepend-bos", arguments.prepend_bos)
+    eos = _mark(arguments, manifest, "eos", "--append-eos", arguments.append_eos)
+    with show_progress("exporting", manifest.totals.file_bytes) as folder:
+        progress = ProgressReporter(folder).add
+        source = ShardSource(directory, bos=bos, eos=eos, progress=progress)
+        export.check(source)
+        _tell_missing_separator(export, source)
+        wanted = describe_export(arguments.to, export, source)
+        prepare_output(output)
+        with locked_output(output):
+            patterns = [each.file_names for each in EXPORTS.values()]
+            found = begin_export(output, wanted, patterns, overwrite=arguments.overwrite)
+            record = found or run_export(
+                export, source, output, wanted, code_version=job.code_version()
+            )
+    if found:
+        job.note(f"{output} is finished, with equal settings and shards: nothing to do")
+    _print_summary(output, record, None if found else watch.seconds)
+    return 0
+
+
+def _options(arguments: Namespace) -> ExportOptions:
+    name = arguments.name
+    if name is not None and (not name or "/" in name or name.startswith((".", "_"))):
+        raise SettingsError(
+            f"--name {name!r}: is the first part of files' names; it cannot be empty, hold a "
+            "slash, or begin with a dot or an underscore"
+        )
+    return ExportOptions(
+        dtype=arguments.dtype,
+        name=name,
+        val_fraction=arguments.val_fraction,
+        tokens_per_file=arguments.tokens_per_file,
+        block_size=arguments.block_size,
+    )
+
+
+def _mark(
+    arguments: Namespace, manifest: Manifest, mark: str, option: str, value: str | None
+) -> int | None:
+    """The id that an export adds to each document.
+
+    Raises:
+        SettingsError: the tokenizer has no such token, or the documents have such a mark already.
+    """
+    if value is None:
+        return None
+    directory = arguments.directory
+    if manifest.settings.get(mark) is not None:
+        raise SettingsError(
+            f"{option} {value}: the documents in {directory} have one already, "
+            f"{manifest.settings[mark]}, from encode; leave the option out"
+        )
+    try:
+        return load_copy(join(directory, TOKENIZER_FOLDER)).token_id(value)
+    except BpeError as error:
+        raise SettingsError(f"{option} {value}: {error}") from error
+
+
+def _tell_missing_separator(export: Export, source: ShardSource) -> None:
+    marked = [source.bos, source.eos, *map(source.manifest.settings.get, ("bos", "eos"))]
+    if export.keeps_documents or source.documents < 2 or any(each is not None for each in marked):
+        return
+    job.note(
+        f"note: documents run into each other in {export.title}, and the shards have no EOS "
+        "between them; --append-eos TOKEN puts one after each"
+    )
+
+
+def _print_summary(output: str, record: ExportRecord, seconds: float | None) -> None:
+    size = sum(file.bytes for file in record.files)
+    lines = [
+        f"documents        {format_count(record.documents)}",
+        f"tokens           {format_count(record.tokens)} ({record.settings['dtype']})",
+    ]
+    lines += [
+        f"left out         {format_count(count)} {name}" for name, count in record.left_out.items()
+    ]
+    lines.append(f"files            {len(record.files)} ({format_bytes(size)})")
+    if seconds is not None:
+        lines.append(job.seconds_line(seconds, size))
+    lines.append(f"output           {output}")
+    sys.stdout.write("\n".join(lines) + "\n")

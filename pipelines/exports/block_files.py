@@ -1,0 +1,72 @@
+"""Files of equal blocks of ids, for formats that know no documents: the ids run on through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from bpe.errors import SettingsError
+from pipelines.exports.export_folder import ExportFile
+from pipelines.exports.shard_source import ShardSource
+
+__all__ = ["LEFT_OVER", "check_block_size", "write_block_files"]
+
+LEFT_OVER = "tokens at the end, less than a block"
+
+
+def check_block_size(source: ShardSource, block_size: int, largest: int) -> None:
+    """Check that there is at least one block, and that a file can hold one.
+
+    Raises:
+        SettingsError: names the number.
+    """
+    if block_size > largest:
+        raise SettingsError(f"--block-size {block_size}: a file holds up to {largest} such ids")
+    if source.tokens < block_size:
+        raise SettingsError(
+            f"--block-size {block_size}: {source.directory} holds {source.tokens} tokens, not "
+            "even one block; give a smaller size"
+        )
+
+
+def write_block_files(
+    source: ShardSource,
+    block_size: int,
+    blocks_per_file: int,
+    dtype: np.dtype[Any],
+    begin: Callable[[int, int], ExportFile],
+) -> list[tuple[ExportFile, int]]:
+    """Write all whole blocks of the source.
+
+    Args:
+        source: the shards.
+        block_size: ids in a block.
+        blocks_per_file: in each file but the last.
+        dtype: of the ids in the files.
+        begin: makes the file of a number, and writes what comes before its blocks, whose number is
+            the second argument.
+
+    Returns:
+        Each file and its blocks.
+    """
+    left = source.tokens // block_size
+    files: list[tuple[ExportFile, int]] = []
+    room = 0
+    for batch in source.batches():
+        ids = batch.ids
+        while len(ids):
+            if not room:
+                if not left:
+                    break
+                blocks = min(left, blocks_per_file)
+                files.append((begin(len(files), blocks), blocks))
+                left -= blocks
+                room = blocks * block_size
+            part, ids = ids[:room], ids[room:]
+            files[-1][0].write_array(part, dtype)
+            room -= len(part)
+            if not room:
+                files[-1][0].close()
+    return files

@@ -1,0 +1,156 @@
+"""An export from beginning to end: whose the output folder is, what is in it, the record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+
+from bpe.errors import BpeError, OutputError
+from pipelines.exports.export_folder import ExportFolder
+from pipelines.exports.protocol import Export, Written
+from pipelines.exports.shard_source import ShardSource
+from pipelines.output_files import (
+    delete_files,
+    exists,
+    join,
+    list_files,
+    remove_temporary_files,
+    write_atomically,
+)
+from pipelines.output_folder import (
+    read_run,
+    refuse_foreign_files,
+    refuse_other_command,
+    write_run,
+)
+from pipelines.records import read_record
+from pipelines.settings import describe_differences
+from schemas.export_record import EXPORT_VERSION, ExportRecord
+from schemas.run_record import InputRecord, RunRecord
+
+__all__ = ["EXPORT_RECORD", "begin_export", "describe_export", "run_export"]
+
+EXPORT_RECORD = "export.json"
+_COMMAND = "export"
+
+
+def describe_export(target: str, export: Export, source: ShardSource) -> RunRecord:
+    """What decides an export: the format, its options, and the shards."""
+    settings = {
+        "to": target,
+        "bos": source.bos,
+        "eos": source.eos,
+        **vars(export.options),
+        "dtype": export.dtype(source).name,
+    }
+    made_of: InputRecord = {"path": source.directory, "identity": source.digest}
+    return RunRecord(command=_COMMAND, settings=settings, inputs=[made_of])
+
+
+def begin_export(
+    output: str, wanted: RunRecord, patterns: Sequence[re.Pattern[str]], *, overwrite: bool
+) -> ExportRecord | None:
+    """Compare the output folder with this export, and mark it as this export's.
+
+    Args:
+        output: a folder that can be written (`output_files.prepare_output`), and is locked.
+        wanted: of this export.
+        patterns: the names that exports of any format give; with `overwrite`, or in a folder that
+            is an export's, such files are removed before work.
+        overwrite: replace an earlier export, whatever its settings.
+
+    Returns:
+        The record of a finished export with equal settings, of which all files are there: nothing
+        is to be done. None otherwise.
+
+    Raises:
+        OutputError: the folder holds something else, or an export with other settings; names it.
+    """
+    if overwrite:
+        refuse_other_command(output, _COMMAND)
+    earlier = None if overwrite else read_run(output, _COMMAND)
+    if earlier is not None:
+        _refuse_other_settings(output, earlier, wanted)
+        found = _find_finished(output)
+        if found is not None:
+            return found
+    elif not overwrite:
+        refuse_foreign_files(output, ())
+    delete_files(output, [EXPORT_RECORD])
+    names = list_files(output)
+    ours = [name for name in names if any(pattern.fullmatch(name) for pattern in patterns)]
+    delete_files(output, ours)
+    remove_temporary_files(output)
+    write_run(output, wanted)
+    return None
+
+
+def run_export(
+    export: Export, source: ShardSource, output: str, settings: RunRecord, *, code_version: str
+) -> ExportRecord:
+    """Write all files, give them their names, and write the record.
+
+    Raises:
+        OutputError: a shard cannot be read, or a file cannot be written.
+    """
+    with ExportFolder(output) as folder:
+        written = _write(export, source, folder, output)
+        record = ExportRecord(
+            code_version=code_version,
+            settings={**settings.settings, "source": settings.inputs[0]["identity"]},
+            documents=written.documents,
+            tokens=written.tokens,
+            left_out={name: count for name, count in written.left_out.items() if count},
+            files=[],
+        )
+        record = replace(record, files=folder.publish())
+    write_atomically(output, EXPORT_RECORD, msgspec.json.format(msgspec.json.encode(record)))
+    remove_temporary_files(output)
+    return record
+
+
+def _write(export: Export, source: ShardSource, folder: ExportFolder, output: str) -> Written:
+    try:
+        return export.write(source, folder)
+    except OSError as error:
+        if isinstance(error, BpeError):
+            raise
+        # What is set aside has no name of its own.
+        raise OutputError(
+            f"{output}: cannot be written: {error}; make room, or choose another --output, and run "
+            "the same command again"
+        ) from error
+
+
+def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
+    differences = describe_differences(earlier.settings, wanted.settings)
+    if earlier.inputs != wanted.inputs:
+        before, now = earlier.inputs[0]["path"], wanted.inputs[0]["path"]
+        other = f"was {before}, now {now}" if before != now else f"{now} holds other shards now"
+        differences.append(f"source: {other}")
+    if differences:
+        raise OutputError(
+            f"--output {output}: holds an export with other settings ({'; '.join(differences)}); "
+            "choose another folder, or --overwrite to replace it"
+        )
+
+
+def _find_finished(output: str) -> ExportRecord | None:
+    """The record of a finished export; None if there is none, or a file of it is not there whole.
+
+    Sizes of files stand for their content.
+    """
+    path = join(output, EXPORT_RECORD)
+    if not exists(path):
+        return None
+    try:
+        record = read_record(path, ExportRecord, version=EXPORT_VERSION, remedy="--overwrite")
+    except OutputError:
+        return None
+    sizes = list_files(output)
+    if any(sizes.get(file.name) != file.bytes for file in record.files):
+        return None
+    return record

@@ -1,0 +1,61 @@
+"""Which documents are held out for validation, by a hash of their number.
+
+The choice depends on the fraction and on the order of documents alone, and can be told without
+reading them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from bpe.errors import SettingsError
+from pipelines.exports.shard_source import ShardSource
+
+__all__ = ["HeldOut", "check_held_out"]
+
+_BLOCK = 1 << 20
+
+
+def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Numbers spread evenly over 64 bits (the finalizer of SplitMix64)."""
+    mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+class HeldOut:
+    """Says of each row whether its document is held out; rows come in the order of the shards.
+
+    Args:
+        fraction: of the documents, from 0 (none) to below 1.
+    """
+
+    def __init__(self, fraction: float) -> None:
+        self._limit = np.uint64(int(fraction * 2**64))
+        self._next = 0
+
+    def rows(self, ends: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Per row, whether it is held out; `ends` says which rows end a document."""
+        number = self._next + np.cumsum(ends) - ends
+        self._next += int(ends.sum())
+        return _mix(number.astype(np.uint64)) < self._limit
+
+
+def check_held_out(source: ShardSource, fraction: float) -> None:
+    """Check that documents fall on both sides.
+
+    Raises:
+        SettingsError: all or none would be held out; names the numbers.
+    """
+    chosen = HeldOut(fraction)
+    held_out = 0
+    for start in range(0, source.documents, _BLOCK):
+        size = min(_BLOCK, source.documents - start)
+        held_out += int(chosen.rows(np.ones(size, np.bool_)).sum())
+    if not 0 < held_out < source.documents:
+        raise SettingsError(
+            f"--val-fraction {fraction}: would hold out {held_out} of the {source.documents} "
+            f"documents of {source.directory}; choose another fraction, or leave the option out"
+        )

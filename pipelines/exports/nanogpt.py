@@ -1,0 +1,54 @@
+"""nanoGPT: bare uint16 ids in `train.bin`, and in `val.bin` if documents are held out."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from bpe.errors import SettingsError
+from pipelines.exports.export_folder import ExportFolder
+from pipelines.exports.held_out import HeldOut, check_held_out
+from pipelines.exports.protocol import Export, Written
+from pipelines.exports.shard_source import ShardSource
+
+__all__ = ["NanogptExport"]
+
+
+class NanogptExport(Export):
+    """Writes the rows of each side as they come."""
+
+    title = "nanoGPT's train.bin"
+    takes = frozenset({"val_fraction"})
+    dtypes = ("uint16",)
+    file_names = re.compile(r"(train|val)\.bin")
+    keeps_documents = False
+
+    def check(self, source: ShardSource) -> None:
+        """Refuse what does not fit; see the base class."""
+        super().check(source)
+        if self.options.val_fraction is not None:
+            check_held_out(source, self.options.val_fraction)
+
+    def write(self, source: ShardSource, folder: ExportFolder) -> Written:
+        """Write one file, or two."""
+        fraction = self.options.val_fraction
+        held_out = HeldOut(fraction or 0.0)
+        train = folder.create("train.bin")
+        val = folder.create("val.bin") if fraction is not None else None
+        for batch in source.batches():
+            if val is None:
+                train.write_array(batch.ids, np.uint16)
+                continue
+            chosen = np.repeat(held_out.rows(batch.ends), batch.lengths)
+            val.write_array(batch.ids[chosen], np.uint16)
+            train.write_array(batch.ids[~chosen], np.uint16)
+        for file in (train, val):
+            if file is not None:
+                file.close()
+                if not file.size:
+                    raise SettingsError(
+                        f"--val-fraction {fraction}: {file.name} would be empty, since its "
+                        "documents are; choose another fraction, or leave the option out"
+                    )
+        return Written(documents=source.documents, tokens=source.tokens)

@@ -1,0 +1,183 @@
+"""Reads Arrow IPC files and streams.
+
+Of a file, a range owns the record batches that start in it; a stream is read as a whole by the
+range that starts it. Both kinds occur under each of the usual names, so the content decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from bpe.errors import BadFileError
+from pipelines.arrow_footer import FOOTER_MAGIC, batch_places, batch_rows
+from pipelines.byte_streams import check_unchanged
+from pipelines.inputs import InputFile
+from pipelines.plan import FileRange
+from pipelines.read_options import ReadOptions
+from pipelines.rejects import Rejects
+from pipelines.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
+from pipelines.table_files import DamagedPartError, damage
+
+__all__ = ["arrow_columns", "check_arrow", "read_arrow"]
+
+_FEATHER_1 = b"FEA1"
+_CONTINUATION = b"\xff\xff\xff\xff"
+_WHAT = "the Arrow data"
+
+
+def read_arrow(
+    native: Any, range_: FileRange, options: ReadOptions, rejects: Rejects
+) -> Iterator[pa.RecordBatch]:
+    """Documents of the record batches that a range owns; places are row numbers from 0.
+
+    Args:
+        native: the open file, see `pipelines.table_files`.
+        range_: bytes of the file.
+        options: the columns, and the longest text.
+        rejects: takes rows that cannot be used.
+
+    Raises:
+        BadFileError: this is neither an IPC file nor a stream, or it has not the columns; a
+            `DamagedPartError` if only a part of it is found to be damaged.
+    """
+    file = range_.file
+    columns = arrow_columns(native, file, options)
+    # Nobody else reads any of a stream.
+    is_stream = not _is_file(native, file)
+    for first_row, batch in _batches(native, range_, columns):
+        with damage(file, _WHAT, everywhere=is_stream):
+            yield from documents_of_rows(file, batch, first_row, columns, options, rejects)
+        # Local files are mapped: better to notice a change here than in the middle of a page.
+        check_unchanged(file)
+
+
+def check_arrow(native: Any, range_: FileRange, options: ReadOptions) -> None:
+    """Read all of a file and forget it, to know beforehand that it can be read.
+
+    Only of a range that no other shares the file with: all of it, or the first of a stream.
+
+    Raises:
+        BadFileError: it cannot.
+    """
+    file = range_.file
+    if not range_.is_whole and (range_.start > 0 or _is_file(native, file)):
+        return
+    columns = arrow_columns(native, file, options)
+    for _, batch in _batches(native, FileRange(file, 0, None), columns):
+        with damage(file, _WHAT):
+            check_rows(batch, columns)
+
+
+def arrow_columns(native: Any, file: InputFile, options: ReadOptions) -> TableColumns:
+    """The columns to be read; errors as for `read_arrow`."""
+    with damage(file, "the Arrow schema", everywhere=True):
+        native.seek(0)
+        is_file = _is_file(native, file)
+        reader = pa.ipc.open_file(native) if is_file else pa.ipc.open_stream(native)
+        return find_columns(reader.schema, options, file.path)
+
+
+def _is_file(native: Any, file: InputFile) -> bool:
+    """Whether this is an IPC file, not a stream; the position is 0 afterwards."""
+    native.seek(0)
+    start = native.read(len(FOOTER_MAGIC))
+    native.seek(0)
+    if start.startswith(_FEATHER_1):
+        raise BadFileError(
+            f"{file.path}: Feather files of version 1 are not read; write it again as version 2, "
+            f"which is Arrow IPC"
+        )
+    return bool(start == FOOTER_MAGIC)
+
+
+def _batches(
+    native: Any, range_: FileRange, columns: TableColumns
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches that a range owns, each with the number of its first row, from 0."""
+    if _is_file(native, range_.file):
+        yield from _file_batches(native, range_, columns)
+    elif range_.start == 0:
+        yield from _stream_batches(native, range_.file, columns)
+
+
+def _file_batches(
+    native: Any, range_: FileRange, columns: TableColumns
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    file = range_.file
+
+    def read_at(position: int, size: int) -> bytes:
+        native.seek(position)
+        data: bytes = native.read(size)
+        return data
+
+    with damage(file, "the Arrow footer", everywhere=True):
+        places = batch_places(read_at, file.size)
+        native.seek(0)
+        reader = pa.ipc.open_file(native)
+        reader = pa.ipc.open_file(native, options=_only(reader.schema, columns))
+        if reader.num_record_batches != len(places):
+            raise ValueError(f"{reader.num_record_batches} batches, and {len(places)} places")
+    end = file.size if range_.end is None else range_.end
+    first_row = 0
+    is_owned = [range_.start <= place.start < end for place in places]
+    behind_last = len(places) - is_owned[::-1].index(True) if any(is_owned) else 0
+    for index, place in enumerate(places[:behind_last]):
+        with damage(file, f"record batch {index}"):
+            rows = batch_rows(read_at, place)
+            batch = reader.get_batch(index) if is_owned[index] else None
+        if batch is not None:
+            if batch.num_rows != rows:
+                raise DamagedPartError(f"{file.path}: record batch {index} is damaged")
+            yield first_row, batch
+        first_row += rows
+
+
+def _stream_batches(
+    native: Any, file: InputFile, columns: TableColumns
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    with damage(file, "the Arrow schema", everywhere=True):
+        schema = pa.ipc.open_stream(native).schema
+        native.seek(0)
+        reader = pa.ipc.open_stream(native, options=_only(schema, columns))
+    first_row = 0
+    while True:
+        with damage(file, "the Arrow stream", everywhere=True):
+            batch = next(reader, None)
+        if batch is None:
+            break
+        yield first_row, batch
+        first_row += batch.num_rows
+    _check_end(native, file)
+
+
+def _only(schema: pa.Schema, columns: TableColumns) -> pa.ipc.IpcReadOptions:
+    wanted = [schema.get_field_index(name) for name in columns.roots]
+    return pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+
+
+def _check_end(native: Any, file: InputFile) -> None:
+    """Check that a stream ends with its mark, and the file with the stream.
+
+    The format lets a stream end without; but then a stream that was cut between two batches would
+    be taken for a whole one.
+    """
+    with damage(file, "the end of the Arrow stream", everywhere=True):
+        end = native.tell()
+        native.seek(0)
+        is_old = native.read(4) != _CONTINUATION
+        mark = bytes(4) if is_old else _CONTINUATION + bytes(4)
+        native.seek(max(0, end - len(mark)))
+        has_mark = native.read(len(mark)) == mark
+    if not has_mark:
+        raise BadFileError(
+            f"{file.path}: the Arrow stream is truncated: it ends at byte {end} without the mark "
+            f"of its end; make or copy the file again"
+        )
+    if end < file.size:
+        raise BadFileError(
+            f"{file.path}: the Arrow stream is followed by something else, from byte {end} on; "
+            f"make or copy the file again"
+        )

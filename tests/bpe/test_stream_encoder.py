@@ -1,0 +1,175 @@
+"""Documents in chunks: whatever the chunks, the ids are those of the whole document."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from bpe import InputError, SettingsError, Tokenizer
+from bpe.schemes import get_scheme
+from bpe.stream_encoder import are_in_merge_order
+from bpe.tokenizer_model import TokenizerModel
+
+SCHEMES = ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "none", r"regex:\d|a+"]
+UNITS = [b"a", b"b", b"ab", b"aa", b" ", b"'s", b"'re", b"1", b"\n", b"\r\n", b"=", b"\xc3\xa9"]
+
+
+def random_merges(rng: random.Random, letters: bytes) -> list[tuple[bytes, bytes]]:
+    pool = [bytes([letter]) for letter in letters]
+    merges: list[tuple[bytes, bytes]] = []
+    for _ in range(rng.randrange(1, 30)):
+        left, right = rng.choice(pool), rng.choice(pool)
+        if left + right not in pool and len(left + right) <= 9:
+            merges.append((left, right))
+            pool.append(left + right)
+    return merges
+
+
+def stream(tokenizer: Tokenizer, chunks: Iterable[bytes], block_bytes: int = 1) -> list[int]:
+    encoder = tokenizer.stream_encoder(block_bytes=block_bytes)
+    parts = [encoder.feed(chunk) for chunk in chunks]
+    parts.append(encoder.finish())
+    assert all(part.dtype == np.uint32 for part in parts)
+    return [token_id for part in parts for token_id in part.tolist()]
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    borders = [0, *sorted(min(place, len(data)) for place in places), len(data)]
+    return [data[start:end] for start, end in pairwise(borders)]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+)
+@given(
+    seed=st.integers(0, 10**6),
+    pieces=st.lists(st.sampled_from(UNITS), max_size=80),
+    places=st.lists(st.integers(0, 160), max_size=8),
+    block_bytes=st.integers(1, 40),
+)
+@pytest.mark.usefixtures("backend")
+def test_any_chunks(
+    scheme: str, seed: int, pieces: list[bytes], places: list[int], block_bytes: int
+) -> None:
+    merges = random_merges(random.Random(seed), b"ab1=\n '")
+    tokenizer = Tokenizer.from_merges(merges, pretokenizer=scheme)
+    data = b"".join(pieces)
+    expected = tokenizer.encode(data).tolist()
+    assert stream(tokenizer, cut(data, places), block_bytes) == expected
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150
+)
+@given(
+    seed=st.integers(0, 10**6),
+    letters=st.sampled_from([b"a", b"ab", b"abc"]),
+    length=st.integers(0, 400),
+    block_bytes=st.integers(1, 60),
+)
+@pytest.mark.usefixtures("backend")
+def test_raw_documents(seed: int, letters: bytes, length: int, block_bytes: int) -> None:
+    rng = random.Random(seed)
+    tokenizer = Tokenizer.from_merges(random_merges(rng, letters), pretokenizer="none")
+    data = bytes(rng.choice(letters) for _ in range(length))
+    chunks = [data[i : i + 7] for i in range(0, length, 7)]
+    assert stream(tokenizer, chunks, block_bytes) == tokenizer.encode(data).tolist()
+
+
+@pytest.mark.parametrize("links", [2, 5, 9, 40, 200])
+@pytest.mark.usefixtures("backend")
+def test_a_byte_that_decides_what_stands_far_before_it(links: int) -> None:
+    # Dominoes: of a run of bytes the last two merge first, and so decide all pairs before them.
+    merges = [(bytes([place]), bytes([place + 1])) for place in reversed(range(links))]
+    tokenizer = Tokenizer.from_merges(merges, pretokenizer="none")
+    for length in range(max(1, links - 3), links + 1):
+        data = bytes(range(length)) * 3
+        expected = tokenizer.encode(data).tolist()
+        for block_bytes in (1, 3, 10, 50):
+            assert stream(tokenizer, [data], block_bytes) == expected
+        assert stream(tokenizer, [data[i : i + 1] for i in range(len(data))]) == expected
+
+
+@pytest.mark.parametrize("unit", [b"7", b"'s", b"'re", b"a", b"=", b"ha", b" ", b"\r\n"])
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "llama3", "none"])
+def test_long_runs_of_published_vocabularies(
+    scheme: str, unit: bytes, published_models: dict[str, TokenizerModel]
+) -> None:
+    pytest.importorskip("bpe._native", reason="too slow without the native core")
+    model = published_models[{"gpt2": "gpt2", "o200k": "o200k_base"}.get(scheme, "cl100k_base")]
+    tokenizer = Tokenizer(replace(model, scheme=get_scheme(scheme)))
+    data = unit * (100_000 // len(unit))
+    expected = tokenizer.encode(data)
+    for offset in range(9):
+        middle = len(data) // 2 + offset
+        found = stream(tokenizer, [data[:middle], data[middle:]], block_bytes=40_000)
+        assert found == expected.tolist()
+
+
+def test_raw_documents_are_not_kept(published_models: dict[str, TokenizerModel]) -> None:
+    pytest.importorskip("bpe._native", reason="too slow without the native core")
+    tokenizer = Tokenizer(replace(published_models["gpt2"], scheme=get_scheme("none")))
+    rng = random.Random(5)
+    for letters in (b"a", b"=", b" ", b"acgt", b"the quick brown fox"):
+        encoder = tokenizer.stream_encoder(limit_bytes=5_000, block_bytes=2_000)
+        data = bytes(rng.choice(letters) for _ in range(100_000))
+        found = [*encoder.feed(data).tolist(), *encoder.finish().tolist()]
+        assert found == tokenizer.encode(data).tolist()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "data", "message"),
+    [
+        ("gpt2", b"one " + b"a" * 60, r"at byte 3 .* more than 50 bytes that may be one pre-token"),
+        ("regex:a+", b"ab" * 40, r"at byte 0 .* a pattern of the user's does not let be cut"),
+    ],
+)
+@pytest.mark.usefixtures("backend")
+def test_the_limit_is_named(scheme: str, data: bytes, message: str) -> None:
+    tokenizer = Tokenizer.from_merges([(b"a", b"b")], pretokenizer=scheme)
+    encoder = tokenizer.stream_encoder(limit_bytes=50, block_bytes=8)
+    with pytest.raises(InputError, match=message + r".*; raise limit_bytes"):
+        encoder.feed(data)
+
+
+@pytest.mark.usefixtures("backend")
+def test_merges_in_another_order_are_kept_until_the_end() -> None:
+    base = Tokenizer.from_merges([(b"a", b"b"), (b"ab", b"c")], pretokenizer="none").model
+    model = replace(base, merges=base.merges[::-1])
+    assert are_in_merge_order(base.merges)
+    assert not are_in_merge_order(model.merges)
+    tokenizer = Tokenizer(model)
+    data = b"abcab" * 30
+    assert stream(tokenizer, [data]) == tokenizer.encode(data).tolist()
+    with pytest.raises(InputError, match="merges are not in a usable order; raise limit_bytes"):
+        tokenizer.stream_encoder(limit_bytes=50).feed(data)
+
+
+@pytest.mark.usefixtures("backend")
+def test_whole_pieces_are_those_of_short_documents_alone() -> None:
+    base = Tokenizer.from_merges([(b"a", b"b")], pretokenizer="none").model
+    tokenizer = Tokenizer(replace(base, tokens=base.tokens | {300: b"abba"}, whole_piece=True))
+    assert stream(tokenizer, [b"ab", b"ba"]) == [300]
+    for times in range(2, 30):
+        data = b"abba" * times
+        assert stream(tokenizer, [data]) == tokenizer.encode(data).tolist()
+
+
+def test_what_cannot_be_streamed() -> None:
+    tokenizer = Tokenizer.from_merges([], pretokenizer="gpt2")
+    with pytest.raises(SettingsError, match="limit_bytes is 0"):
+        tokenizer.stream_encoder(limit_bytes=0)
+    with pytest.raises(SettingsError, match=r"normalized \(NFC\)"):
+        Tokenizer(replace(tokenizer.model, normalizer="NFC")).stream_encoder()
+    encoder = tokenizer.stream_encoder()
+    encoder.finish()
+    with pytest.raises(InputError, match="finished"):
+        encoder.feed(b"a")

@@ -48,6 +48,7 @@ class Verified:
         rows, tokens: in all shards.
         encoded_again: rows whose ids were made again and agree.
         rejects_files: lists of rejected rows that agree with the counts.
+        packed, split, shuffled: what the output is, besides encoded.
         text_bytes: whether the bytes of text were compared with what the ids decode to; a
             tokenizer that normalizes does not allow that.
     """
@@ -57,6 +58,9 @@ class Verified:
     tokens: int = 0
     encoded_again: int = 0
     rejects_files: int = 0
+    packed: bool = False
+    split: bool = False
+    shuffled: bool = False
     text_bytes: bool = True
 
 
@@ -81,7 +85,13 @@ def verify_output(
     _check_totals(output, manifest)
     _check_no_others(output, manifest, settings)
     tokenizer = _load_tokenizer(output, manifest)
-    done = Verified(rejects_files=_check_rejects(output, manifest), text_bytes=not tokenizer.lossy)
+    done = Verified(
+        rejects_files=_check_rejects(output, manifest),
+        packed=settings.pack is not None,
+        split=bool(settings.splits),
+        shuffled=settings.shuffle != "none",
+        text_bytes=not tokenizer.lossy,
+    )
     check = ShardCheck if settings.pack is None else PackedCheck
     for sidecar in manifest.shards:
         done.encoded_again += check(output, sidecar, tokenizer, settings).run(full=full)

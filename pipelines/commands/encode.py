@@ -153,7 +153,10 @@ class _Job:
 
     def _run(self, build: Callable[[beam.Pipeline], Any]) -> None:
         hint = job.resume_hint(self.arguments)
-        run_pipeline(self.options, build, lost_worker=lambda what: end_process(f"{what}; {hint}"))
+        result = run_pipeline(
+            self.options, build, lost_worker=lambda what: end_process(f"{what}; {hint}")
+        )
+        self.results.append(result)
 
 
 def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> EncodeSettings:

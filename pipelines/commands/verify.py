@@ -34,13 +34,17 @@ def _verify_shards(directory: str, *, full: bool) -> None:
     job.tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
     size = "bytes of text, " if done.text_bytes else ""
     rejects = f"{format_count(done.rejects_files)} lists of rejects, " if done.rejects_files else ""
+    layout = "padding, " * done.packed + "the split of each document, " * done.split
+    again = "whole documents" if done.packed else "rows"
+    order = "the order of the shuffle, " if done.shuffled else ""
     sys.stdout.write(
         f"{directory} is whole: {format_count(done.shards)} shards, {format_count(done.rows)} "
         f"rows, {format_count(done.tokens)} tokens\n"
-        f"checked: each shard's sha256, columns, ids, BOS and EOS, {size}counts; sidecars, totals, "
-        f"settings and their digest, {rejects}the tokenizer and its golden texts; "
-        f"{format_count(done.encoded_again)} rows encoded again gave the same ids\n"
-        "not checked: the input files, and what the manifest says of plan, program and backend\n"
+        f"checked: each shard's sha256, columns, ids, BOS and EOS, {layout}{size}counts; sidecars, "
+        f"totals, settings and their digest, {rejects}the tokenizer and its golden texts; "
+        f"{format_count(done.encoded_again)} {again} encoded again gave the same ids\n"
+        f"not checked: {order}the input files, and what the manifest says of plan, program and "
+        "backend\n"
     )
 
 

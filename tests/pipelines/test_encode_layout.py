@@ -170,6 +170,27 @@ def test_a_split_is_told_and_counted(encode: Run, expected: Documents, tmp_path:
     assert 0.5 < splits["train"]["documents"] / len(expected) < 0.9
 
 
+def test_what_the_runner_counted_is_told_beside_the_exact_totals(
+    encode: Run, tmp_path: Path
+) -> None:
+    output = tmp_path / "out"
+    with_bad_row = tmp_path / "bad.jsonl"
+    with_bad_row.write_text('{"text": 3}\n')
+    done = encode(output, "--input", with_bad_row, "--on-bad-record", "skip")
+    assert done.code == 0, done.err
+    totals = manifest_of(output)["totals"]
+    counted = next(line for line in done.out.splitlines() if line.startswith("runner counted"))
+    for name in ("documents", "bytes", "tokens"):
+        assert f"{name} {totals[name]:,}" in counted
+    (reason,) = totals["rejects"]
+    assert f"{reason} 1" in counted
+    ratios = [
+        each["bytes"] / each["tokens"] for each in manifest_of(output)["shards"] if each["rows"]
+    ]
+    assert totals["bytes_per_token"] == {"least": min(ratios), "most": max(ratios)}
+    assert f"{min(ratios):.3f} to {max(ratios):.3f} by shard" in done.out
+
+
 def test_what_packing_drops_and_fills_is_counted(encode: Run, tmp_path: Path, run: Run) -> None:
     output = tmp_path / "out"
     done = encode(output, "--pack", 64, "--pack-tail", "drop")

@@ -234,6 +234,22 @@ def test_a_document_from_another_unit_starts_where_this_one_takes_it_up(mode: st
     assert (first["positions"], first["is_first"], first["is_last"]) == ([0], [False], [False])
 
 
+@pytest.mark.parametrize("mode", ["concat", "best-fit", "pad"])
+def test_what_goes_on_from_elsewhere_is_not_taken_for_the_document_before(mode: str) -> None:
+    """After a shuffle, the rest of a document from another unit may follow any other."""
+    how = Settings(8, mode)
+    first, rest = token_rows([[[1, 2]], [[3], [4, 5]]], how, [2])
+    packer = Packer(packed_shard_schema(999, 8), how, LENGTHS)
+    packed = [*packer.add(first.slice(0, 1)), *packer.add(rest), *packer.finish()]
+    found = [
+        segment for each in packed for row in each.batch.to_pylist() for segment in segments(row)
+    ]
+    assert [(each["document_ids"], each["ids"], each["positions"]) for each in found] == [
+        ("0:0", [1, 2], 0),
+        ("0:1", [4, 5], 0),
+    ]
+
+
 def test_no_rows_make_no_rows() -> None:
     packer = Packer(packed_shard_schema(999, 4), Settings(4, "best-fit"), LENGTHS)
     assert list(packer.finish()) == []

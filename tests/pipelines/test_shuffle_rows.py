@@ -88,19 +88,21 @@ def test_the_order_is_that_of_the_keys() -> None:
     assert order.tolist() != sorted(order)
 
 
-@pytest.mark.parametrize("room", [1, 5, 60, 10_000])
+@pytest.mark.parametrize("room", [1, 600, 660, 700, 10_000])
 def test_a_window_never_closes_inside_a_piece(room: int) -> None:
     """The rows of a piece count their text at the last of them."""
-    batch = rows(0, [0, 0, 0, 6, 1])
+    batch = rows(0, [1] * 8 + [0, 0, 0, 6, 1])
     columns = batch.batch.columns
-    columns[1] = pa.array(["0:0"] * 4 + ["0:4"])
-    columns[3] = pa.array([0, 0, 0, 0, 4], pa.int64())
-    columns[4] = pa.array([0, 1, 2, 3, 0], pa.int32())
-    columns[5] = pa.array([False, False, False, True, True])
+    columns[1] = pa.array([*(f"0:{n}" for n in range(8)), *["0:8"] * 4, "0:12"])
+    columns[3] = pa.array([*range(8), 8, 8, 8, 8, 12], pa.int64())
+    columns[4] = pa.array([0] * 8 + [0, 1, 2, 3, 0], pa.int32())
+    columns[5] = pa.array([True] * 8 + [False, False, False, True, True])
     piece = TokenRows(pa.RecordBatch.from_arrays(columns, schema=SCHEMA), batch.text_bytes)
-    window = ShuffleWindow(DocumentKeys(UNIT, 1), room)
-    done = [*window.add(piece), *window.finish()]
-    places = [n for each in done for n in each.batch["part"].to_pylist()]
-    names = [n for each in done for n in each.batch["document_id"].to_pylist()]
-    first = names.index("0:0")
-    assert places[first : first + 4] == [0, 1, 2, 3]
+    for seed in range(20):
+        window = ShuffleWindow(DocumentKeys(UNIT, seed), room)
+        done = [*window.add(piece), *window.finish()]
+        places = [n for each in done for n in each.batch["part"].to_pylist()]
+        names = [n for each in done for n in each.batch["document_id"].to_pylist()]
+        first = names.index("0:8")
+        assert names[first : first + 4] == ["0:8"] * 4
+        assert places[first : first + 4] == [0, 1, 2, 3]

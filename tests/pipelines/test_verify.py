@@ -171,8 +171,11 @@ def test_a_record_that_was_changed_is_found(
 
 def test_bytes_of_text_are_those_of_the_rows(output: Path, run: Run) -> None:
     def change(manifest: Any) -> None:
-        manifest["shards"][0]["bytes"] += 1
+        shards = manifest["shards"]
+        shards[0]["bytes"] += 1
         manifest["totals"]["bytes"] += 1
+        ratios = [shard["bytes"] / shard["tokens"] for shard in shards]
+        manifest["totals"]["bytes_per_token"] = {"least": min(ratios), "most": max(ratios)}
 
     tamper(output, change)
     done = run("verify", output)

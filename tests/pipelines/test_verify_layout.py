@@ -1,0 +1,232 @@
+"""`beam-bpe verify` finds what does not agree in packed, divided and shuffled outputs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pipelines import cli
+
+Run = Callable[..., Any]
+SPLIT = ("--split", "train=0.5,test=0.5")
+
+
+def encode(source: Path, model: Path, output: Path, *options: object) -> None:
+    command = ("encode", "--input", source, "--input-format", "lines", "--tokenizer", model)
+    arguments = (*command, "--range-bytes", 3000, "--append-eos", 261, "--output", output)
+    assert cli.main([str(each) for each in (*arguments, *options)]) == 0
+
+
+@pytest.fixture(scope="module")
+def packed(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Rows of 32 ids, the last one filled up with id 0."""
+    folder = tmp_path_factory.mktemp("packed")
+    (folder / "a.txt").write_bytes(tiny.read_bytes()[:6000])
+    options = ("--pack", 32, "--pad-id", 0, "--prepend-bos", 5)
+    encode(folder / "a.txt", model_dir, folder / "out", *options)
+    return folder / "out"
+
+
+@pytest.fixture(scope="module")
+def divided(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two splits of a global shuffle."""
+    folder = tmp_path_factory.mktemp("divided")
+    (folder / "a.txt").write_bytes(tiny.read_bytes()[:6000])
+    encode(folder / "a.txt", model_dir, folder / "out", *SPLIT, "--shuffle", "global")
+    return folder / "out"
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Callable[[Path], Path]:
+    def copy_here(output: Path) -> Path:
+        return Path(shutil.copytree(output, tmp_path / "copy"))
+
+    return copy_here
+
+
+def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
+    """Change the manifest, and the records so that they agree with it."""
+    path = folder / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    for shard in manifest["shards"]:
+        (folder / f"{shard['file']}.json").write_text(json.dumps(shard))
+    for unit in manifest["units"]:
+        (folder / "units" / f"unit-{unit['unit']:05d}.json").write_text(json.dumps(unit))
+
+
+def rewrite_rows(folder: Path, change: Callable[[list[dict[str, Any]]], Any], shard: int) -> None:
+    """Change the rows of a shard and make its hash agree."""
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    path = folder / manifest["shards"][shard]["file"]
+    with pa.memory_map(str(path)) as file:
+        table = pa.ipc.open_file(file).read_all()
+    rows = table.to_pylist()
+    change(rows)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(pa.Table.from_pylist(rows, schema=table.schema))
+    path.write_bytes(sink.getvalue())
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    tamper(folder, lambda record: record["shards"][shard].update(sha256=sha256))
+
+
+def test_it_says_what_it_checked_of_which_layout(packed: Path, divided: Path, run: Run) -> None:
+    out = run("verify", packed, "--full").out
+    assert "BOS and EOS, padding, bytes of text" in out
+    assert "whole documents encoded again" in out
+    out = run("verify", divided, "--full").out
+    assert "the split of each document" in out
+    assert "not checked: the order of the shuffle" in out
+
+
+def other_token(rows: list[dict[str, Any]]) -> None:
+    ids = rows[0]["input_ids"]
+    ids[1], ids[2] = 71, 68
+
+
+def longer_segment(rows: list[dict[str, Any]]) -> None:
+    rows[0]["lengths"][-1] += 1
+
+
+def another_list(rows: list[dict[str, Any]]) -> None:
+    rows[0]["positions"].append(0)
+
+
+def other_padding(rows: list[dict[str, Any]]) -> None:
+    rows[-1]["input_ids"][-1] = 1
+
+
+def other_eos(rows: list[dict[str, Any]]) -> None:
+    row = next(row for row in rows if row["is_last"][0])
+    row["input_ids"][row["lengths"][0] - 1] = 3
+
+
+def other_bos(rows: list[dict[str, Any]]) -> None:
+    rows[0]["input_ids"][0] = 3
+
+
+def moved_start(rows: list[dict[str, Any]]) -> None:
+    rows[0]["positions"][0] = 7
+
+
+def hidden_end(rows: list[dict[str, Any]]) -> None:
+    row = next(row for row in rows if row["is_last"][0])
+    row["is_last"][0] = False
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (other_token, "row 0"),
+        (longer_segment, "segments of 33 ids"),
+        (another_list, "entries in positions"),
+        (other_padding, "is filled up with other ids than 0"),
+        (other_eos, "lacks EOS 261"),
+        (other_bos, "lacks BOS 5"),
+        (moved_start, "starts inside itself"),
+        (hidden_end, "give "),
+    ],
+)
+def test_changed_packed_rows_are_found(
+    change: Callable[[list[dict[str, Any]]], Any],
+    expected: str,
+    packed: Path,
+    copy: Callable[[Path], Path],
+    run: Run,
+) -> None:
+    output = copy(packed)
+    rewrite_rows(output, change, 0)
+    done = run("verify", output)
+    assert done.code == 1
+    assert "shard-00000-000.arrow" in done.err
+    assert expected in done.err
+
+
+def test_a_document_of_another_split_is_found(
+    divided: Path, copy: Callable[[Path], Path], run: Run
+) -> None:
+    output = copy(divided)
+
+    def swap(rows: list[dict[str, Any]]) -> None:
+        manifest = json.loads((output / "manifest.json").read_bytes())
+        rows[3]["document_id"] = manifest["shards"][1]["first_document"]
+
+    rewrite_rows(output, swap, 0)
+    done = run("verify", output)
+    assert done.code == 1
+    assert "row 3 is of document " in done.err
+    assert "which belongs to the split test" in done.err
+
+
+def drop_last(manifest: dict[str, Any]) -> None:
+    manifest["shards"].pop()
+
+
+def drop_first(manifest: dict[str, Any]) -> None:
+    manifest["shards"].pop(0)
+
+
+def change_unit(manifest: dict[str, Any]) -> None:
+    manifest["units"][0]["totals"]["documents_in"] += 1
+
+
+def change_input(manifest: dict[str, Any]) -> None:
+    manifest["shards"][0]["input_digest"] = "00"
+
+
+def drop_units(manifest: dict[str, Any]) -> None:
+    manifest["units"] = []
+
+
+def change_padding(manifest: dict[str, Any]) -> None:
+    manifest["totals"]["packing"]["padding"] = 3
+
+
+def change_split(manifest: dict[str, Any]) -> None:
+    manifest["totals"]["splits"]["test"]["tokens"] += 1
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (drop_last, "last part of unit 0 is lost"),
+        (drop_first, "says 2 parts, and there are 1"),
+        (change_unit, "documents_in"),
+        (change_input, "of another input than the units"),
+        (drop_units, "0 units of a global shuffle"),
+        (change_padding, "packing"),
+        (change_split, "splits"),
+    ],
+)
+def test_changed_records_are_found(
+    change: Callable[[dict[str, Any]], Any],
+    expected: str,
+    divided: Path,
+    copy: Callable[[Path], Path],
+    run: Run,
+) -> None:
+    output = copy(divided)
+    tamper(output, change)
+    done = run("verify", output)
+    assert done.code == 1
+    assert expected in done.err
+
+
+@pytest.mark.parametrize("name", ["test/shard-00009-000.arrow", "units/unit-00009.json"])
+def test_files_that_the_manifest_does_not_know_are_found(
+    name: str, divided: Path, copy: Callable[[Path], Path], run: Run
+) -> None:
+    output = copy(divided)
+    (output / name).write_bytes(b"")
+    done = run("verify", output)
+    assert done.code == 1
+    assert name in done.err

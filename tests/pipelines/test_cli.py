@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from bpe.version import __version__
 from pipelines import cli
-from pipelines.arguments import make_parser, parse_size, parse_vocab_sizes
+from pipelines.argument_types import parse_size, parse_vocab_sizes
+from pipelines.arguments import make_parser
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.arguments import EXPORT_FORMATS
 from pipelines.exports import EXPORTS, ExportOptions, ShardSource
 from pipelines.exports.export_folder import ExportFile, ExportFolder
+from pipelines.output_arguments import EXPORT_FORMATS
 from pipelines.output_files import HashingFile
 
 Run = Callable[..., Any]

@@ -1,0 +1,109 @@
+"""Options that several commands share: which inputs, how they are read, whose the output is."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipelines.argument_types import parse_document_separator, parse_folder, parse_size
+from pipelines.read_options import INPUT_FORMATS
+
+__all__ = ["add_input", "add_overwrite", "add_special_text"]
+
+
+def add_input(parser: argparse.ArgumentParser) -> None:
+    """Which files are read, and as what."""
+    group = parser.add_argument_group("input")
+    add = group.add_argument
+    add(
+        "--input",
+        nargs="+",
+        action="extend",
+        metavar="GLOB",
+        default=[],
+        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
+        "hold",
+    )
+    add(
+        "--input-list",
+        type=parse_folder,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        default=[],
+        help="files that name inputs as --input does, one a line",
+    )
+    add(
+        "--input-format",
+        choices=INPUT_FORMATS,
+        default="auto",
+        help="auto: .jsonl, .ndjson, .csv, .tsv, .parquet, .arrow and .feather by name, everything "
+        "else text (a file is one document); lines: a line is a document",
+    )
+    add(
+        "--document-separator",
+        type=parse_document_separator,
+        metavar="TEXT",
+        help=r"text files hold several documents, each ended by TEXT (escapes as in '\n\n')",
+    )
+    add(
+        "--text-field",
+        default="text",
+        metavar="NAME",
+        help="rows: the field or column with the text, dots for nested ones (default: text)",
+    )
+    add("--id-field", metavar="NAME", help="rows: the field or column with the document's id")
+    add(
+        "--range-bytes",
+        type=parse_size,
+        default=4 << 20,
+        metavar="SIZE",
+        help="uncompressed files are cut into ranges of this size (default: 4MiB)",
+    )
+    add(
+        "--max-row-bytes",
+        type=parse_size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="a row longer than this is a bad record (default: 256MiB)",
+    )
+    _add_policies(group)
+
+
+def _add_policies(group: argparse._ArgumentGroup) -> None:
+    """What happens to bad rows and files, and to empty documents."""
+    add = group.add_argument
+    add(
+        "--on-bad-record",
+        choices=("fail", "skip"),
+        default="fail",
+        help="a row that cannot be read: stop (default), or skip and list it in rejects/",
+    )
+    add(
+        "--on-bad-file",
+        choices=("fail", "skip"),
+        default="fail",
+        help="a file that cannot be read: stop (default), or skip and list it in rejects/",
+    )
+    add("--max-bad-records", type=int, metavar="N", help="stop once more than N rows are skipped")
+    add(
+        "--empty",
+        choices=("keep", "drop"),
+        default="keep",
+        help="documents without text: keep as rows without ids (default), or leave out",
+    )
+
+
+def add_special_text(parser: argparse.ArgumentParser) -> None:
+    """What special tokens in the text mean."""
+    parser.add_argument(
+        "--special-text",
+        choices=("text", "allow", "reject"),
+        default="text",
+        help="special tokens spelled out in documents: ordinary text (default), the special token, "
+        "or an error",
+    )
+
+
+def add_overwrite(parser: argparse.ArgumentParser) -> None:
+    """Whether a used folder is started again."""
+    parser.add_argument("--overwrite", action="store_true", help="start again in a used folder")

@@ -1,0 +1,77 @@
+"""Options of the commands that take a finished output: verify, export, head, inspect."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipelines.argument_types import parse_folder, parse_fraction, parse_positive
+from pipelines.input_arguments import add_overwrite
+
+__all__ = ["EXPORT_FORMATS", "add_export", "add_head", "add_inspect", "add_verify"]
+
+EXPORT_FORMATS = ("hf", "megatron", "nanogpt", "llmc", "datatrove", "mds", "litdata", "npy")
+"""What `export --to` takes; `pipelines.exports` has a class for each."""
+
+
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Which folder, and how thoroughly."""
+    parser.add_argument(
+        "directory", type=parse_folder, metavar="DIR", help="an encoded or a trained folder"
+    )
+    parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Which folder, to which format, and the options of single formats."""
+    add = parser.add_argument
+    add("directory", type=parse_folder, metavar="DIR", help="an encoded folder")
+    add("--to", required=True, choices=EXPORT_FORMATS, help="whose format; see the README")
+    add("--output", type=parse_folder, required=True, metavar="DIR", help="folder of the new files")
+    add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
+    add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
+    add(
+        "--dtype",
+        choices=("uint16", "uint32", "int32", "int64"),
+        help="integer type of the ids (default: the smallest that the format has for this "
+        "vocabulary; mds with --block-size: int32)",
+    )
+    add(
+        "--block-size",
+        type=parse_positive,
+        metavar="N",
+        help="litdata: block_size of its TokensLoader (required); mds: samples of N ids each "
+        "instead of documents",
+    )
+    add(
+        "--tokens-per-file",
+        type=parse_positive,
+        metavar="N",
+        help="llmc: ids in a file (default: 100000000); datatrove: begin another file after so "
+        "many (default: one file)",
+    )
+    add(
+        "--val-fraction",
+        type=parse_fraction,
+        metavar="F",
+        help="nanogpt, llmc: hold out this part of the documents for validation",
+    )
+    add("--name", help="megatron, llmc: first part of the files' names (default: tokens)")
+    add_overwrite(parser)
+
+
+def add_head(parser: argparse.ArgumentParser) -> None:
+    """Which folder, and how many rows."""
+    parser.add_argument("directory", type=parse_folder, metavar="DIR", help="an encoded folder")
+    parser.add_argument("--rows", type=int, default=5, metavar="N", help="rows (default: 5)")
+
+
+def add_inspect(parser: argparse.ArgumentParser) -> None:
+    """Which tokenizer, and what to show of it."""
+    parser.add_argument(
+        "tokenizer", type=parse_folder, metavar="TOKENIZER", help="as for encode --tokenizer"
+    )
+    parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
+    parser.add_argument("--text", help="show how this text is cut into tokens")
+    parser.add_argument(
+        "--count", type=int, default=20, metavar="N", help="merges and tokens to show (default: 20)"
+    )

@@ -11,13 +11,14 @@ import pyarrow.compute as pc
 from bpe.backend import Encoder, EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.errors import CountTableError, SettingsError
 from bpe.reference_encoding import ReferenceEncoder
+from bpe.reference_rounds import ReferenceRounds
 from bpe.reference_training import learn_merges
 from bpe.schemes import Scheme
 
 __all__ = ["PythonBackend"]
 
 
-class PythonBackend:
+class PythonBackend(ReferenceRounds):
     """Counting, training and encoding in plain Python; see `bpe.backend.Backend`."""
 
     name = "python"

@@ -1,5 +1,4 @@
-"""The specification of what a shard does in a merge round: count, cut, merge; and of the driver's
-simulation.
+"""The specification of a merge round's steps: count, cut, merge, and simulate.
 
 Everything here is straight from the definitions of `bpe.backend.RoundBackend`.
 """

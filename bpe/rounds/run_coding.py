@@ -1,12 +1,12 @@
-"""Run coding: token ids as bytes, equal stretches of tokens as equal bytes.
+r"""Run coding: token ids as bytes, equal stretches of tokens as equal bytes.
 
 A run of equal tokens is written as the number 2 * token + (run > 1), followed by the number run if
 it is above 1. Numbers are unsigned LEB128: seven bits a byte, lowest first, the high bit set on all
 bytes but the last. A run is as long as it can be, so that each sequence has one coding.
 
     >>> encode_runs([97, 97, 97, 300])
-    b'\\xc3\\x01\\x03\\xd8\\x04'
-    >>> decode_runs(b'\\xc3\\x01\\x03\\xd8\\x04')
+    b'\xc3\x01\x03\xd8\x04'
+    >>> decode_runs(b'\xc3\x01\x03\xd8\x04')
     [97, 97, 97, 300]
 """
 
@@ -34,6 +34,7 @@ __all__ = [
 
 Run = tuple[int, int]
 """A token and how often it stands in a row, at least once."""
+
 
 def encode_runs(ids: Iterable[int]) -> bytes:
     """Coding of a sequence of token ids."""

@@ -21,7 +21,7 @@ from bpe.schemes import get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
 
-__all__ = ["train", "train_raw"]
+__all__ = ["make_rules", "make_tokenizer", "train", "train_raw"]
 
 _LOG = logging.getLogger(__name__)
 _BASE_TOKENS = 256
@@ -62,7 +62,7 @@ def train(
     >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
     [(b'a', b'a'), (b'b', b'c')]
     """
-    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
+    rules = make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
     scheme = get_scheme(pretokenizer)
     if isinstance(counts, pa.Table):
         _check_scheme(counts, scheme.name, scheme.unicode_version)
@@ -70,7 +70,7 @@ def train(
     else:
         words, weights, firsts = _mapping_columns(counts)
     learned = get_backend().train_words(words, weights, firsts, rules, progress)
-    return _make_tokenizer(
+    return make_tokenizer(
         learned,
         vocab_size=vocab_size,
         rules=rules,
@@ -102,7 +102,7 @@ def train_raw(
     >>> train_raw([b"ba az"], 259, min_frequency=1).merges
     [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
     """
-    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
+    rules = make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
     if isinstance(documents, (bytes, str)):
         raise SettingsError("documents is one text: pass a list of documents, [text]")
     if isinstance(documents, (pa.Array, pa.ChunkedArray)):
@@ -111,7 +111,7 @@ def train_raw(
         texts = pa.array([to_bytes(document) for document in documents], pa.large_binary())
     texts, _ = apply_special_text(texts, special_text, special_tokens)
     learned = get_backend().train_raw(texts, rules, progress)
-    return _make_tokenizer(
+    return make_tokenizer(
         learned,
         vocab_size=vocab_size,
         rules=rules,
@@ -121,13 +121,14 @@ def train_raw(
     )
 
 
-def _make_rules(
+def make_rules(
     vocab_size: int,
     tie_order: str,
     min_frequency: int,
     special_tokens: Sequence[str],
     max_token_bytes: int | None,
 ) -> MergeRules:
+    """The rules of a training, checked; see `train` for the arguments and errors."""
     if isinstance(special_tokens, str):
         raise SettingsError(
             f"special_tokens is the str {special_tokens!r}: pass a list, [{special_tokens!r}]"
@@ -204,7 +205,7 @@ def _mapping_columns(
     )
 
 
-def _make_tokenizer(
+def make_tokenizer(
     learned: MergeList,
     *,
     vocab_size: int,
@@ -213,6 +214,10 @@ def _make_tokenizer(
     special_tokens: Sequence[str],
     training_record: Mapping[str, Any] | None,
 ) -> Tokenizer:
+    """The tokenizer of merges that were learned by these rules; see `train` for the arguments.
+
+    Its training record says how training ended; a warning is logged if that was early.
+    """
     made = _BASE_TOKENS + len(learned.merges) + len(special_tokens)
     if made < vocab_size:
         reason = _STOPPED_EARLY[learned.stop_reason].format(min_frequency=rules.min_frequency)

@@ -110,8 +110,12 @@ class MergeRules:
 
 
 def count_words_in(token: bytes) -> int:
-    """Words of a token, as the limit `max_words` counts them."""
-    return len(token.split(b" ")) - (token[:1] == b" ")
+    """Words of a token as the limit `max_words` counts them: what stands between spaces.
+
+    >>> count_words_in(b" of the"), count_words_in(b"s,\n"), count_words_in(b"  ")
+    (2, 1, 0)
+    """
+    return sum(1 for word in token.split(b" ") if word)
 
 
 @dataclass(frozen=True)

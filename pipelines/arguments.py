@@ -6,26 +6,15 @@ Nothing here imports Beam, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-import re
 
 from bpe.errors import SettingsError
 from bpe.version import __version__
+from pipelines.argument_types import parse_budget, parse_sample, parse_size, parse_vocab_sizes
 from pipelines.read_options import parse_separator
+from pipelines.rounds.options import ENGINES, SegmentBudget
 
-__all__ = ["UsageError", "make_parser", "parse_size"]
+__all__ = ["UsageError", "make_parser", "parse_size", "parse_vocab_sizes"]
 
-_UNITS = {
-    "": 1,
-    "kb": 10**3,
-    "mb": 10**6,
-    "gb": 10**9,
-    "tb": 10**12,
-    "kib": 1 << 10,
-    "mib": 1 << 20,
-    "gib": 1 << 30,
-    "tib": 1 << 40,
-}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
 _BEAM_NOTE = (
     "Every other option is handed to Apache Beam: --runner=PrismRunner, DaskRunner, FlinkRunner, "
     "DataflowRunner …; --direct_running_mode=multi_processing; --direct_num_workers=8. "
@@ -35,37 +24,6 @@ _BEAM_NOTE = (
 
 class UsageError(Exception):
     """The command line cannot be understood; the text says why (exit code 2)."""
-
-
-def parse_size(text: str) -> int:
-    """A number of bytes with an optional unit: '64MB' is 64,000,000; '64MiB' is 67,108,864.
-
-    Raises:
-        argparse.ArgumentTypeError: not a number, an unknown unit, or less than one byte.
-    """
-    found = _SIZE.fullmatch(text.strip())
-    if not found or found[2].lower().removesuffix("b") + "b" not in _UNITS | {"b": 1}:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500000, 64MB or 1GiB")
-    unit = found[2].lower()
-    factor = _UNITS.get(unit) or _UNITS.get(f"{unit}b") or 1
-    size = int(float(found[1]) * factor) if "." in found[1] else int(found[1]) * factor
-    if size < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
-    return size
-
-
-def parse_vocab_sizes(text: str) -> list[int]:
-    """One vocabulary size or several with commas, in ascending order: '512,1024' -> [512, 1024].
-
-    Raises:
-        argparse.ArgumentTypeError: something else.
-    """
-    try:
-        return sorted({int(part) for part in text.split(",")})
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number nor numbers with commas between them"
-        ) from None
 
 
 def _separator(text: str) -> bytes:
@@ -237,7 +195,57 @@ def _add_train_extras(parser: argparse.ArgumentParser) -> None:
         "--driver-memory",
         type=parse_size,
         metavar="SIZE",
-        help="refuse a training that needs more than this (default: half of this machine's)",
+        help="train in rounds what needs more than this on the driver (default: half of this "
+        "machine's)",
+    )
+    _add_rounds(parser)
+
+
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
+    """Training in merge rounds, and the sample that training without a pre-tokenizer takes."""
+    add = parser.add_argument_group("training without a pre-tokenizer, and in rounds").add_argument
+    add(
+        "--sample-bytes",
+        type=parse_sample,
+        metavar="SIZE|all",
+        help="--pretokenizer none: train on about so much of the text, drawn evenly from all of it "
+        "(default: all up to 1GiB, and 1GiB of more)",
+    )
+    add("--sample-seed", type=int, default=0, metavar="N", help="draw another sample (default: 0)")
+    add(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        help="where merges are chosen: on the driver, or in rounds over all workers, which gives "
+        "the same merges (default: on the driver if its memory allows)",
+    )
+    add(
+        "--state-shards",
+        type=int,
+        metavar="N",
+        help="rounds: spread the state over about N files (default: by its size)",
+    )
+    add(
+        "--segment-budget",
+        type=parse_budget,
+        default=SegmentBudget(),
+        metavar="SIZE|PERCENT%",
+        help="rounds: send so much to the driver a round, also as a share of the text; more makes "
+        "fewer rounds (default: 1%%, at least 1MiB)",
+    )
+    add(
+        "--shard-segment-cap",
+        type=parse_size,
+        metavar="SIZE",
+        help="rounds: let no shard send more (default: the budget, at most 8MiB)",
+    )
+    add(
+        "--rounds-per-job",
+        type=int,
+        default=1,
+        metavar="R",
+        help="rounds: chain R rounds in one pipeline, for runners where starting a job takes "
+        "minutes (default: 1)",
     )
 
 

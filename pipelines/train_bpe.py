@@ -15,7 +15,6 @@ from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer, extend_golden
@@ -231,11 +230,17 @@ class _TrainModels(beam.DoFn):
         yield from model_directories(self._output, models).items()
 
 
-def words_memory(table: pa.Table, backend: str) -> int:
-    """Bytes that training on a count table takes, roughly and rather too high."""
+def words_memory(words: int, text_bytes: int, backend: str) -> int:
+    """Bytes that training on a count table takes, roughly and rather too high.
+
+    Args:
+        words: how many distinct words there are.
+        text_bytes: bytes of all of them together.
+        backend: `python` or `native`.
+    """
     per_byte, per_word = _WORD_COSTS[backend]
-    text = pc.sum(pc.binary_length(table["word"])).as_py() or 0
-    return int(table.nbytes + text * per_byte + table.num_rows * per_word)
+    # The table itself: text, an offset and a count.
+    return text_bytes * (per_byte + 1) + words * (per_word + 16)
 
 
 def raw_memory(text_bytes: int, backend: str) -> int:

@@ -2,8 +2,21 @@
 
 from schemas.count_manifest import BucketFile, CountManifest, CountTotals
 from schemas.documents import DOCUMENT_PIECES
-from schemas.pair_counts import BOUNDARY_FIXES, BOUNDARY_RECORDS, PAIR_COUNTS, SEGMENTS
-from schemas.round_records import MERGES, RoundRecord, StateFile
+from schemas.pair_counts import (
+    BOUNDARY_FIXES,
+    BOUNDARY_RECORDS,
+    PAIR_COUNTS,
+    RANKED_PAIRS,
+    SEGMENTS,
+)
+from schemas.round_records import (
+    MERGES,
+    CountRecord,
+    InitialRecord,
+    RoundSummary,
+    SegmentsRecord,
+)
+from schemas.round_state import StateFile, round_state_schema
 from schemas.run_record import RunRecord
 from schemas.sidecars import Manifest, OutputTotals, ShardSidecar, UnitTotals
 from schemas.token_shards import token_shard_schema, token_type
@@ -16,18 +29,23 @@ __all__ = [
     "DOCUMENT_PIECES",
     "MERGES",
     "PAIR_COUNTS",
+    "RANKED_PAIRS",
     "SEGMENTS",
     "BucketFile",
     "CountManifest",
+    "CountRecord",
     "CountTotals",
+    "InitialRecord",
     "Manifest",
     "OutputTotals",
-    "RoundRecord",
+    "RoundSummary",
     "RunRecord",
+    "SegmentsRecord",
     "ShardSidecar",
     "StateFile",
     "UnitTotals",
     "check_version",
+    "round_state_schema",
     "token_shard_schema",
     "token_type",
     "with_version",

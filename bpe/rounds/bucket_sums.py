@@ -54,7 +54,9 @@ def rank_bucket(
         straddling["left"].to_numpy(), straddling["right"].to_numpy(), bucket_count
     )
     here = straddling.filter(pa.array(buckets == bucket))
-    return keep_best(add_pair_tables([pairs, here]), limit, tokens, rules)
+    if here.num_rows:
+        pairs = add_pair_tables([pairs, here])
+    return keep_best(pairs, limit, tokens, rules)
 
 
 def straddling_table(

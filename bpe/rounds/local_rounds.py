@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from bpe.backend import Backend, MergeList, MergeRules, get_backend
+from bpe.rounds.boundaries import ShardFix
 from bpe.rounds.bucket_sums import add_pair_tables, add_segment_tables, rank_bucket
 from bpe.rounds.heavy_set import FIRST_COVERAGE, HeavySet, choose_heavy, next_coverage
 from bpe.rounds.pair_ranking import RankedPairs
@@ -146,7 +147,7 @@ def _tables_of(reports: Sequence[ShardReport], bucket: int) -> Iterator[pa.Table
 def _apply(
     states: Sequence[ShardState], result: RoundResult, first_id: int, backend: Backend
 ) -> list[ShardState]:
-    fixes = {fix.shard: fix for fix in result.fixes}
+    fixes = _fixes_by_shard(result)
     id_type = state_id_type(first_id + len(result.left))
     return [
         apply_to_shard(
@@ -154,3 +155,7 @@ def _apply(
         )
         for number, state in enumerate(states)
     ]
+
+
+def _fixes_by_shard(result: RoundResult) -> dict[int, ShardFix]:
+    return {fix.shard: fix for fix in result.fixes}

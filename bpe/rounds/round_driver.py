@@ -131,7 +131,7 @@ def accept_merges(
     table = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *segments]).combine_chunks()
     coded = _column(table, "segment")
     _check_arrival("segments", sum_counts(table["weight"]), records)
-    size = min(record.size for record in records)
+    size = _common_size(records, heavy)
     sent_bytes = int(pc.sum(pc.binary_length(coded)).as_py() or 0)
     units = int(parse_segments(coded)[1].sum()) + chain_units(records)
     wanted = min(heavy.prefix.merges, rules.max_merges)
@@ -157,6 +157,11 @@ def accept_merges(
 
 
 _REMEDY = "data was lost on the way; run the step again"
+
+
+def _common_size(records: Sequence[BoundaryRecord], heavy: HeavySet) -> int:
+    """The number of heavy pairs that every shard has cut by."""
+    return min((record.size for record in records), default=heavy.sizes[-1])
 
 
 def _check_arrival(what: str, received: int, records: Sequence[BoundaryRecord]) -> None:

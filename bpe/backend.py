@@ -110,7 +110,7 @@ class MergeRules:
 
 
 def count_words_in(token: bytes) -> int:
-    """Words of a token as the limit `max_words` counts them: what stands between spaces.
+    r"""Words of a token as the limit `max_words` counts them: what stands between spaces.
 
     >>> count_words_in(b" of the"), count_words_in(b"s,\n"), count_words_in(b"  ")
     (2, 1, 0)

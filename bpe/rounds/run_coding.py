@@ -26,6 +26,7 @@ __all__ = [
     "decode_runs",
     "decode_segments",
     "encode_runs",
+    "encode_segments",
     "join_runs",
     "parse_segments",
     "read_runs",
@@ -91,6 +92,51 @@ def decode_segments(coded: pa.LargeBinaryArray) -> pa.LargeListArray:
     return pa.LargeListArray.from_arrays(
         pa.array(np.cumsum(lengths)), pa.array(np.repeat(tokens, runs))
     )
+
+
+def encode_segments(sequences: pa.LargeListArray) -> pa.LargeBinaryArray:
+    """Codings of many sequences of token ids (uint16 or uint32, no nulls): one for each."""
+    offsets = sequences.offsets.to_numpy()
+    tokens = sequences.values.to_numpy()[offsets[0] : offsets[-1]]
+    offsets = offsets - offsets[0]
+    is_start = np.ones(len(tokens), np.bool_)
+    is_start[1:] = tokens[1:] != tokens[:-1]
+    is_start[offsets[:-1][offsets[:-1] < len(tokens)]] = True
+    starts = np.flatnonzero(is_start)
+    runs = np.diff(np.append(starts, len(tokens)))
+    is_long = runs > 1
+    # A long run is two numbers, any other one; each run's first number stands at its place.
+    places = np.arange(len(runs)) + np.cumsum(is_long) - is_long
+    numbers = np.empty(len(runs) + int(is_long.sum()), np.uint64)
+    numbers[places] = 2 * tokens[starts].astype(np.uint64) + is_long
+    numbers[places[is_long] + 1] = runs[is_long]
+    data, ends = _write_numbers(numbers)
+    first_runs = np.searchsorted(starts, offsets)
+    borders = np.append(places, len(numbers))[first_runs]
+    return pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(),
+        len(sequences),
+        [None, pa.py_buffer(np.append(np.int64(0), ends)[borders]), pa.py_buffer(data)],
+    )
+
+
+def _write_numbers(
+    numbers: npt.NDArray[np.uint64],
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """The bytes of numbers, one after another, and where each ends."""
+    sizes = np.ones(len(numbers), np.int64)
+    rest = numbers >> np.uint64(7)
+    while rest.any():
+        sizes += rest > 0
+        rest = rest >> np.uint64(7)
+    ends = np.cumsum(sizes)
+    data = np.empty(int(sizes.sum()), np.uint8)
+    for place in range(int(sizes.max(initial=0))):
+        here = sizes > place
+        low = (numbers[here] >> np.uint64(7 * place)) & np.uint64(0x7F)
+        more = (sizes[here] > place + 1) * np.uint64(0x80)
+        data[ends[here] - sizes[here] + place] = low | more
+    return data, ends
 
 
 def parse_segments(

@@ -20,8 +20,13 @@ import pytest
 
 from bpe.backend import Backend, MergeRules, get_backend
 from bpe.errors import CountTableError, SettingsError
-from bpe.rounds import boundaries, bucket_sums, chain_merging, local_rounds, pair_ranking
-from bpe.rounds import round_driver
+from bpe.rounds import (
+    bucket_sums,
+    chain_merging,
+    local_rounds,
+    pair_ranking,
+    round_driver,
+)
 from bpe.rounds.heavy_set import HeavySet
 from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
 from bpe.rounds.round_driver import RoundResult, base_tokens

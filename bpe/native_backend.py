@@ -160,7 +160,7 @@ class NativeEncoder:
 
 
 def _has_scan(scheme: Scheme) -> bool:
-    return scheme.is_named and bool(scheme.pattern)
+    return scheme.is_named and scheme.name not in {"superbpe", "none"}
 
 
 def _require_all_bytes(model: EncodingModel) -> None:

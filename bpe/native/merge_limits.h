@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 #include <vector>
 
@@ -27,6 +28,8 @@ class MergeLimits {
       : limits_(limits), forbidden_(limits.forbidden.begin(), limits.forbidden.end()),
         tokens_(tokens) {
     for (const std::string& text : forbidden_) forbidden_lengths_.insert(text.size());
+    contained_free_ = limits_.max_token_bytes == 0 && limits_.max_words == 0 &&
+                      limits_.forbidden_parts.empty();
   }
 
   // Whether the pair may be merged.
@@ -41,6 +44,7 @@ class MergeLimits {
   // Whether a token may contain what the pair would make. False stays false for all that grows
   // around it: `forbidden` alone has no say here.
   bool allows_containing(Symbol left, Symbol right) const {
+    if (contained_free_) return true;
     const std::string_view l = tokens_[left - kFirstToken];
     const std::string_view r = tokens_[right - kFirstToken];
     if (limits_.max_token_bytes != 0 && l.size() + r.size() > limits_.max_token_bytes) return false;
@@ -53,11 +57,17 @@ class MergeLimits {
   }
 
  private:
-  // As bpe.backend.count_words_in has it: every space but the first byte starts another word.
+  // Words of a token, as bpe.backend.count_words_in has it: what stands between spaces.
   static uint64_t words_in(std::string_view left, std::string_view right) {
-    const auto spaces = std::count(left.begin(), left.end(), ' ') +
-                        std::count(right.begin(), right.end(), ' ');
-    return static_cast<uint64_t>(spaces) + (left.substr(0, 1) == " " ? 0 : 1);
+    uint64_t words = 0;
+    bool in_word = false;
+    for (const std::string_view part : {left, right}) {
+      for (const char c : part) {
+        words += c != ' ' && !in_word;
+        in_word = c != ' ';
+      }
+    }
+    return words;
   }
 
   std::string joined(Symbol left, Symbol right) const {
@@ -65,6 +75,7 @@ class MergeLimits {
   }
 
   TokenLimits limits_;
+  bool contained_free_;  // every token may be contained in some
   std::unordered_set<std::string> forbidden_;
   std::unordered_set<size_t> forbidden_lengths_;  // of `forbidden_`, to look most pairs past
   const TokenStrings& tokens_;

@@ -16,12 +16,13 @@ struct PairCounts {
   std::vector<int64_t> counts;   // places that hold the pair, overlaps included, times the weight
 };
 
-// Pairs within the sequences, never across two, that `limits` allows; a null pointer allows all,
-// else every id must have a token there.
-// Memory: 16 bytes for each distinct pair at a load of 3/8 to 3/4, then 48 while they are sorted
-// and handed over; for small ids 8 bytes for each possible pair, at most 16 MiB.
+// Pairs within the sequences, never across two, that a token may contain. `token_count`: ids are
+// below it.
+// Memory beside the result: 2 bytes for each token (4 if ids are uint32), 16 if sequences have
+// weights, and 16 for each id; for few ids 8 bytes for each possible pair, at most 16 MiB.
 // Throws CountTableError if a pair occurs more than 2^63 - 1 times.
 template <class Id>
-PairCounts count_pairs(const TokenSequences<Id>& sequences, const MergeLimits* limits);
+PairCounts count_pairs(const TokenSequences<Id>& sequences, size_t token_count,
+                       const MergeLimits& limits);
 
 }  // namespace beam_bpe

@@ -456,7 +456,7 @@ py::tuple count_state_pairs(const py::object& ids, const py::object& offsets,
   const MergeLimits limits(rules.limits, strings);
   return export_pairs(ImportedSequences(ids, offsets, weights).visit([&](const auto& sequences) {
     sequences.check_ids(strings.size(), "the state belongs to another round");
-    return count_pairs(sequences, &limits);
+    return count_pairs(sequences, strings.size(), limits);
   }));
 }
 

@@ -78,7 +78,7 @@ WIDE_TOKENS = [*BYTES, *(value.to_bytes(3, "big") for value in range(256, 65537)
 
 
 @given(sequences(), st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_pair_counts_equal_the_specification(ids: Ids, data: st.DataObject) -> None:
     tokens = WIDE_TOKENS if max(map(max, filter(None, ids)), default=0) > 255 else BYTES
     weights = weights_of(draw_weights(data, len(ids)))
@@ -89,7 +89,7 @@ def test_pair_counts_equal_the_specification(ids: Ids, data: st.DataObject) -> N
 @pytest.mark.parametrize("letters", [4, 200, 1400, 1500, 60_000])
 def test_many_pair_counts_equal_the_specification(letters: int) -> None:
     draw = random.Random(letters)
-    ids = [random_ids(draw, 150_000, letters), [], random_ids(draw, 3000, letters), [1]]
+    ids = [random_ids(draw, 60_000, letters), [], random_ids(draw, 3000, letters), [1]]
     for weights in (None, weights_of([3 * 10**9, 1, 5, 7])):
         found = NATIVE.count_state_pairs(lists(ids), weights, WIDE_TOKENS, ANY)
         expected = SPECIFICATION.count_state_pairs(lists(ids), weights, WIDE_TOKENS, ANY)
@@ -147,7 +147,7 @@ def cut_both(
 
 
 @given(sequences(), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_segments_equal_the_specification(ids: Ids, data: st.DataObject) -> None:
     if not ids:
         ids = [[]]
@@ -166,14 +166,14 @@ def test_segments_equal_the_specification(ids: Ids, data: st.DataObject) -> None
 @pytest.mark.parametrize(("letters", "share"), [(3, 0.9), (30, 0.5), (1000, 0.7), (60_000, 0.5)])
 def test_many_segments_equal_the_specification(letters: int, share: float) -> None:
     draw = random.Random(letters)
-    ids = [random_ids(draw, length, letters) for length in (40_000, 0, 1, 2, 3, 20_000)]
+    ids = [random_ids(draw, length, letters) for length in (8_000, 0, 1, 2, 3, 4_000)]
     heavy = sorted({pair for row in ids for pair in pairwise(row)})
     draw.shuffle(heavy)
     heavy = heavy[: int(len(heavy) * share)]
     sizes = sorted({len(heavy) >> shift for shift in range(6)}, reverse=True)
     for weights in (None, [3 * 10**9, 1, 2, 3, 4, 5]):
         chosen = set()
-        for cap in (0, 300, 5_000, 40_000, 10**9):
+        for cap in (0, 300, 3_000, 10**9):
             found, expected = cut_both(ids, weights, heavy, sizes, cap, (True, True))
             assert found == expected
             chosen.add(found.size)
@@ -210,7 +210,7 @@ def test_segment_weights_stop_at_64_bits(backend: Backend) -> None:
 
 
 @given(sequences(st.integers(0, 3)), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_merges_equal_the_specification(ids: Ids, data: st.DataObject) -> None:
     merges: list[tuple[int, int]] = []
     for made in range(4, 4 + data.draw(st.integers(0, 12))):
@@ -286,7 +286,7 @@ def texts(draw: st.DrawFn) -> list[bytes]:
     st.sampled_from([{}, {"max_words": 1}, {"max_words": 2}, {"forbidden_parts": (b": ", b"bb")}]),
     st.data(),
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_simulations_equal_the_specification(
     documents: list[bytes],
     tie_order: str,
@@ -403,7 +403,7 @@ def test_simulations_say_what_they_cannot_do() -> None:
 def test_sequences_must_be_whole() -> None:
     ids = pa.array([1, 2, 3], pa.uint32())
     tokens = pa.array(BYTES, pa.large_binary())
-    limits = {"max_token_bytes": None, "max_words": None, "forbidden_parts": []}
+    limits: Any = {"max_token_bytes": None, "max_words": None, "forbidden_parts": []}
     for offsets in ([], [0, 4], [2, 1], [-1, 2]):
         with pytest.raises(InputError, match="offsets must ascend"):
             _native.count_state_pairs(ids, pa.array(offsets, pa.int64()), None, tokens, **limits)
@@ -436,7 +436,7 @@ def test_slices_are_read_as_their_own_rows(backend: Backend) -> None:
     st.none() | st.integers(1, 3),
     st.lists(st.sampled_from([b": ", b"aa", b"ab", b" a "]), max_size=2),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_limits_of_words_and_parts_hold_in_training(
     documents: list[bytes], tie_order: str, max_words: int | None, parts: list[bytes]
 ) -> None:

@@ -10,6 +10,7 @@ import argparse
 from bpe.errors import SettingsError
 from bpe.version import __version__
 from pipelines.argument_types import parse_budget, parse_sample, parse_size, parse_vocab_sizes
+from pipelines.presets import PRESETS
 from pipelines.read_options import parse_separator
 from pipelines.rounds.options import ENGINES, SegmentBudget
 
@@ -151,17 +152,28 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--tie-order",
         choices=("hf", "id", "bytes", "first"),
-        default="hf",
         help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",
     )
     add(
         "--min-frequency",
         type=int,
-        default=2,
         metavar="N",
         help="stop when no pair occurs N times (default: 2)",
     )
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
+    add(
+        "--preset",
+        choices=tuple(PRESETS),
+        help="settings by the name of what they reproduce: feste (no pre-tokenizer, tie order "
+        "bytes, no minimum frequency), superbpe (with --superbpe-from: the published patterns)",
+    )
+    add(
+        "--superbpe-from",
+        type=int,
+        metavar="N",
+        help="train in two stages: N merges inside words, then merges across them, of at most "
+        "four words and without a colon and a space in it",
+    )
     _add_train_extras(parser)
     _add_overwrite(parser)
     _add_input(parser, required=False)

@@ -17,7 +17,13 @@ from bpe.formats.model_directory import CONFIG_NAME
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.given_counts import load_given_counts
-from pipelines.commands.train_job import COUNTS_FOLDER, TrainJob, reading_settings_of
+from pipelines.commands.train_job import (
+    COUNTS_FOLDER,
+    FIRST_STAGE,
+    SECOND_COUNTS,
+    TrainJob,
+    reading_settings_of,
+)
 from pipelines.commands.train_merges import make_models, sample_of
 from pipelines.commands.train_summary import print_summary
 from pipelines.count_artifact import CountArtifact, clear_counts, read_count_manifest
@@ -33,6 +39,7 @@ from pipelines.output_folder import (
 )
 from pipelines.output_lock import locked_output
 from pipelines.plan import make_plan
+from pipelines.presets import resolve
 from pipelines.progress import Stopwatch
 from pipelines.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
 from pipelines.rounds.options import RoundOptions
@@ -46,7 +53,6 @@ from schemas.run_record import RunRecord
 __all__ = ["run"]
 
 _COMMAND = "train"
-_PRETOKENIZER = "gpt2"
 
 
 def run(arguments: Namespace) -> int:
@@ -110,7 +116,9 @@ def _folders(this: TrainJob) -> list[str]:
     """Sub-folders that a training writes into."""
     sizes = this.settings.vocab_sizes
     models = [str(size) for size in sizes] if len(sizes) > 1 else []
-    counts = [COUNTS_FOLDER, f"{COUNTS_FOLDER}/{REJECTS_FOLDER}"]
+    tables = [COUNTS_FOLDER, SECOND_COUNTS] if this.settings.superbpe_from else [COUNTS_FOLDER]
+    counts = [path for each in tables for path in (each, f"{each}/{REJECTS_FOLDER}")]
+    models += [FIRST_STAGE] if this.settings.superbpe_from else []
     rounds = [ROUNDS_FOLDER, f"{ROUNDS_FOLDER}/{STATE_FOLDER}"]
     return [REJECTS_FOLDER, *counts, *rounds, *models]
 
@@ -118,20 +126,33 @@ def _folders(this: TrainJob) -> list[str]:
 def _prepare(arguments: Namespace) -> TrainJob:
     """Check everything that can be checked without reading the corpus."""
     options = job.beam_options(arguments)
+    chosen = resolve(
+        arguments.preset,
+        arguments.pretokenizer,
+        arguments.tie_order,
+        arguments.min_frequency,
+        arguments.superbpe_from,
+    )
     settings = TrainSettings(
         vocab_sizes=tuple(arguments.vocab_size),
-        pretokenizer=arguments.pretokenizer or _PRETOKENIZER,
-        tie_order=arguments.tie_order,
-        min_frequency=arguments.min_frequency,
+        pretokenizer=chosen.pretokenizer,
+        tie_order=chosen.tie_order,
+        min_frequency=chosen.min_frequency,
         max_token_bytes=arguments.max_token_bytes,
         special_tokens=tuple(arguments.special_token),
         special_text=arguments.special_text,
+        superbpe_from=arguments.superbpe_from,
+        preset=arguments.preset,
     )
     read = job.read_options(arguments)
     rounds = _round_options(arguments, settings, options)
     if bool(arguments.from_counts) == bool(arguments.input):
         raise SettingsError("give either --input or --from-counts")
     if arguments.from_counts:
+        if settings.superbpe_from is not None:
+            raise SettingsError(
+                "--superbpe-from counts words of two kinds; give --input instead of --from-counts"
+            )
         if settings.pretokenizer == "none":
             raise SettingsError(
                 "--pretokenizer none trains on text, not on counts of words; give --input instead "
@@ -199,7 +220,9 @@ def _golden_digest(path: str | None) -> str | None:
 
 
 def _clear_output(this: TrainJob) -> None:
-    clear_counts(join(this.output, COUNTS_FOLDER))
+    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+        clear_counts(join(this.output, folder))
+    clear_model(join(this.output, FIRST_STAGE))
     clear_rounds(join(this.output, ROUNDS_FOLDER))
     delete_rejects(this.output)
     for directory in find_models(this.output):

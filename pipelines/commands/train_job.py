@@ -19,10 +19,16 @@ from pipelines.runner_setup import end_process, make_pipeline_options, run_pipel
 from pipelines.settings import reading_settings
 from pipelines.train_bpe import TrainSettings
 
-__all__ = ["COUNTS_FOLDER", "TrainJob", "reading_settings_of"]
+__all__ = ["COUNTS_FOLDER", "FIRST_STAGE", "SECOND_COUNTS", "TrainJob", "reading_settings_of"]
 
 COUNTS_FOLDER = "counts"
 """Sub-folder of the output for the count table."""
+
+SECOND_COUNTS = "counts-superbpe"
+"""The same for the second stage of SuperBPE."""
+
+FIRST_STAGE = "first-stage"
+"""Sub-folder of the output for the tokenizer of the first stage of SuperBPE."""
 
 _JOB_NAME = "beam-bpe-train"
 

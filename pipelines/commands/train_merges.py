@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from bpe.backend import get_backend
 from bpe.errors import OutputError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
-from pipelines.commands.train_job import COUNTS_FOLDER, TrainJob, reading_settings_of
+from pipelines.commands.train_job import (
+    COUNTS_FOLDER,
+    FIRST_STAGE,
+    SECOND_COUNTS,
+    TrainJob,
+    reading_settings_of,
+)
 from pipelines.count_artifact import (
     CountArtifact,
     clear_counts,
@@ -25,11 +32,19 @@ from pipelines.output_files import join, list_files
 from pipelines.plan import Plan
 from pipelines.progress import format_bytes, format_count, show_merges, show_progress
 from pipelines.raw_documents import text_bytes, train_raw_sizes
+from pipelines.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
 from pipelines.rounds.options import Sample
 from pipelines.rounds.state_source import RawText, StateSource, WordTable
 from pipelines.rounds.train_rounds import RoundsJob, train_in_rounds
 from pipelines.settings import refused_rejects
-from pipelines.train_bpe import raw_memory, train_sizes, words_memory
+from pipelines.tokenizer_files import is_finished_model, load_copy
+from pipelines.train_bpe import (
+    raw_memory,
+    save_models,
+    train_second_sizes,
+    train_sizes,
+    words_memory,
+)
 from schemas import RoundSummary
 from schemas.count_manifest import CountManifest
 
@@ -57,6 +72,8 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
     """
     if this.is_raw:
         return _train_raw(this, record)
+    if this.settings.superbpe_from is not None:
+        return _train_stages(this, record)
     folder = join(this.output, COUNTS_FOLDER)
     if given is None:
         _count(this, folder)
@@ -66,6 +83,27 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
     totals = _without_other_tokens(given.totals, this.settings.special_tokens)
     record |= {"counts_digest": given.digest, "totals": totals}
     return _train_words(this, given, folder, record), totals
+
+
+def _train_stages(this: TrainJob, record: dict[str, Any]) -> Models:
+    """Train inside words, then go on across them."""
+    first = replace(this, settings=this.settings.first_stage)
+    second = replace(this, settings=this.settings.second_stage)
+    folder = join(this.output, FIRST_STAGE)
+    if is_finished_model(folder):
+        job.note(f"kept the first stage in {folder}")
+    else:
+        models, _ = make_models(first, None, {**record, "settings": first.settings.to_dict()})
+        save_models(folder, models)
+        clear_rounds(join(this.output, ROUNDS_FOLDER))
+    stage = load_copy(folder)
+    counts = join(this.output, SECOND_COUNTS)
+    _count(second, counts)
+    artifact = open_counts(counts)
+    totals = _without_other_tokens(artifact.totals, this.settings.special_tokens)
+    record |= {"counts_digest": artifact.digest, "totals": totals}
+    record["inherited_merges"] = len(stage.merges)
+    return _train_words(second, artifact, counts, record, (folder, stage)), totals
 
 
 def _without_other_tokens(
@@ -174,16 +212,23 @@ def _report_round(summary: RoundSummary) -> None:
 
 
 def _train_words(
-    this: TrainJob, artifact: CountArtifact, folder: str, record: dict[str, Any]
+    this: TrainJob,
+    artifact: CountArtifact,
+    folder: str,
+    record: dict[str, Any],
+    first_stage: tuple[str, Tokenizer] | None = None,
 ) -> dict[int, Tokenizer]:
+    """Train on a count table; with a first stage (its folder, and it), go on from that."""
     text = _text_of_words(artifact, folder)
     what = f"{format_count(artifact.words)} distinct words"
     needed = words_memory(artifact.words, text, get_backend().name)
     if choose_engine(this, what, needed) == "rounds":
         shards = this.rounds.shards_of(text, Sample())
-        source = WordTable(artifact, folder, this.settings, text, shards)
+        source = WordTable(artifact, folder, this.settings, text, shards, first_stage)
         return _train_in_rounds(this, source, record)[0]
     table = artifact.table if artifact.is_loaded else load_counts(folder).table
+    if first_stage is not None:
+        return train_second_sizes(table, first_stage[1], this.settings, record=record)
     with show_merges(this.settings.vocab_sizes[-1]) as progress:
         return train_sizes(table, this.settings, record=record, progress=progress)
 

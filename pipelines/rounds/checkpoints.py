@@ -20,7 +20,7 @@ from pipelines.output_files import (
 )
 from pipelines.records import read_record
 from pipelines.rounds.initial_state import remove_unit_reports
-from pipelines.rounds.round_files import ROUND_FILE, round_folder
+from pipelines.rounds.round_files import INHERITED, ROUND_FILE, round_folder
 from pipelines.rounds.state_files import STATE_FOLDER, delete_state
 from pipelines.settings import describe_differences
 from schemas import CountRecord, InitialRecord, SegmentsRecord
@@ -131,6 +131,7 @@ def clear_rounds(folder: str) -> None:
     """Remove all that rounds leave; the records go first."""
     names = list_files(folder)
     delete_files(folder, [name for name in names if name == _INITIAL or _RECORD.fullmatch(name)])
+    delete_files(folder, [INHERITED])
     remove_unit_reports(folder)
     state = join(folder, STATE_FOLDER)
     delete_state(state)

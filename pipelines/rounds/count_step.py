@@ -26,13 +26,11 @@ from pipelines.rounds.round_files import (
     bucket_name,
     ends_from_table,
     ends_to_table,
-    merges_of,
-    read_fixes,
     read_table,
     round_folder,
-    tokens_after,
     write_table,
 )
+from pipelines.rounds.round_results import merges_of, read_fixes, tokens_after
 from pipelines.rounds.setup import RoundSetup, ShardTask
 from pipelines.rounds.state_files import STATE_FOLDER, read_state, state_name, write_state
 from pipelines.rounds.table_sums import AddTables, Sent, SentTable, pack_table

@@ -33,13 +33,12 @@ from pipelines.rounds.round_files import (
     SEGMENTS_FILE,
     ends_from_table,
     ends_to_table,
-    merges_of,
     read_table,
     round_folder,
-    tokens_after,
     write_table,
 )
-from pipelines.rounds.segment_step import read_heavy, read_segments
+from pipelines.rounds.round_results import merges_of, read_heavy, tokens_after
+from pipelines.rounds.segment_step import read_segments
 from pipelines.rounds.setup import RoundSetup
 from pipelines.rounds.state_files import STATE_FOLDER, delete_state, read_sidecar
 from schemas import (

@@ -25,6 +25,7 @@ import pyarrow.compute as pc
 from bpe.errors import CountTableError, OutputError
 from bpe.reference_training import base_symbols
 from bpe.rounds.shard_state import ShardState
+from bpe.second_stage import begin_second_stage
 from bpe.special_tokens import SpecialTokens
 from pipelines.output_files import (
     delete_files,
@@ -43,6 +44,7 @@ from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals, Stretches, read_sequences
 from pipelines.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 from pipelines.rounds.state_files import STATE_FOLDER, write_state
+from pipelines.tokenizer_files import cached_tokenizer
 from pipelines.worker_errors import reported_errors
 from schemas.round_state import StateFile
 
@@ -143,11 +145,18 @@ class WriteWordState(beam.PTransform):
         folder: of the rounds.
         tie_order: decides the ids of bytes.
         shard_bytes: text of words in a shard, roughly.
+        first_stage: folder and digest of a tokenizer whose merges are made already, or None.
     """
 
-    def __init__(self, folder: str, tie_order: str, shard_bytes: int) -> None:
+    def __init__(
+        self,
+        folder: str,
+        tie_order: str,
+        shard_bytes: int,
+        first_stage: tuple[str, str] | None = None,
+    ) -> None:
         super().__init__()
-        self._write = _WriteWordBucket(folder, tie_order, shard_bytes)
+        self._write = _WriteWordBucket(folder, tie_order, shard_bytes, first_stage)
 
     def expand(self, buckets: beam.PCollection[bytes]) -> beam.PCollection[tuple[int, int]]:
         """Apply to a PCollection of buckets."""
@@ -236,10 +245,17 @@ def _to_tokens(taken: Sequences, ids: npt.NDArray[np.uint16]) -> pa.LargeListArr
 class _WriteWordBucket(beam.DoFn):
     """Writes a bucket's words as shards."""
 
-    def __init__(self, folder: str, tie_order: str, shard_bytes: int) -> None:
+    def __init__(
+        self,
+        folder: str,
+        tie_order: str,
+        shard_bytes: int,
+        first_stage: tuple[str, str] | None,
+    ) -> None:
         self._folder = folder
         self._tie_order = tie_order
         self._shard_bytes = shard_bytes
+        self._first_stage = first_stage
 
     def process(self, element: bytes) -> Iterator[tuple[int, int]]:
         """Write the shards of one bucket."""
@@ -259,18 +275,20 @@ class _WriteWordBucket(beam.DoFn):
             before = int(ends[start - 1]) if start else 0
             last = int(np.searchsorted(ends, before + self._shard_bytes, side="left")) + 1
             part = words.slice(start, last - start)
-            state = ShardState(
-                _words_to_tokens(part, ids),
-                counts.slice(start, last - start),
-                open_left=False,
-                open_right=False,
-            )
+            state = self._begin(part, counts.slice(start, last - start), ids)
             name = _name(bucket.index, len(files))
             files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
             start = last
         size = int(ends[-1]) if len(ends) else 0
         _write_report(self._folder, bucket.index, InitialUnit(0, 0, size, size, {}, {}, {}, files))
         return files
+
+    def _begin(
+        self, words: pa.LargeBinaryArray, counts: pa.Int64Array, ids: npt.NDArray[np.uint16]
+    ) -> ShardState:
+        if self._first_stage is None:
+            return ShardState(_words_to_tokens(words, ids), counts)
+        return begin_second_stage(words, counts, cached_tokenizer(*self._first_stage))
 
 
 def _read_bucket(bucket: WordBucket) -> pa.Table:

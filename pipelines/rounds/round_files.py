@@ -21,9 +21,7 @@ import pyarrow as pa
 
 from bpe.errors import OutputError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix
-from bpe.rounds.round_driver import base_tokens, extend_tokens
 from pipelines.output_files import exists, join, read_bytes, write_atomically
-from schemas import BOUNDARY_FIXES, MERGES
 from schemas.versions import check_version
 
 __all__ = [
@@ -31,6 +29,7 @@ __all__ = [
     "ENDS_OF_SEGMENTS",
     "FIXES",
     "HEAVY",
+    "INHERITED",
     "MERGES_FILE",
     "PAIRS",
     "ROUND_FILE",
@@ -38,14 +37,13 @@ __all__ = [
     "bucket_name",
     "ends_from_table",
     "ends_to_table",
-    "merges_of",
-    "read_fixes",
     "read_table",
     "round_folder",
-    "tokens_after",
+    "rows_of",
     "write_table",
 ]
 
+INHERITED = "inherited.arrow"
 HEAVY, MERGES_FILE, FIXES = "heavy.arrow", "merges.arrow", "fixes.arrow"
 ENDS_OF_COUNT, ENDS_OF_SEGMENTS = "ends-count.arrow", "ends-segments.arrow"
 PAIRS, SEGMENTS_FILE = "pairs", "segments"
@@ -119,20 +117,6 @@ def read_table(folder: str, name: str, schema: pa.Schema, *, sha256: str | None 
     return table
 
 
-def merges_of(folder: str, round_: int) -> pa.Table:
-    """All merges up to the end of a round; none before round 0 (`round_` -1)."""
-    if round_ < 0:
-        return MERGES.empty_table()
-    return read_table(round_folder(folder, round_), MERGES_FILE, MERGES)
-
-
-def tokens_after(merges: pa.Table, tie_order: str) -> list[bytes]:
-    """Bytes of every id after some merges."""
-    tokens = base_tokens(tie_order)
-    extend_tokens(tokens, merges["left"], merges["right"])
-    return tokens
-
-
 def ends_to_table(ends: Iterable[BoundaryRecord | ShardFix], schema: pa.Schema) -> pa.Table:
     """Ends of shards, or their fixes, as a table; one row a shard."""
     rows: list[dict[str, Any]] = [asdict(each) for each in ends]
@@ -141,15 +125,10 @@ def ends_to_table(ends: Iterable[BoundaryRecord | ShardFix], schema: pa.Schema) 
 
 def ends_from_table(table: pa.Table) -> list[BoundaryRecord]:
     """Ends of shards by number."""
-    return sorted(_rows(table, BoundaryRecord), key=lambda each: each.shard)
+    return sorted(rows_of(table, BoundaryRecord), key=lambda each: each.shard)
 
 
-def read_fixes(folder: str, round_: int) -> dict[int, ShardFix]:
-    """What the ends of shards became by the merges of a round, by shard."""
-    table = read_table(round_folder(folder, round_), FIXES, BOUNDARY_FIXES)
-    return {each.shard: each for each in _rows(table, ShardFix)}
-
-
-def _rows(table: pa.Table, kind: type[_Row]) -> Sequence[_Row]:
+def rows_of(table: pa.Table, kind: type[_Row]) -> Sequence[_Row]:
+    """The rows of a table as instances of a class that has its columns for fields."""
     names = [field.name for field in fields(kind)]
     return [kind(**row) for row in table.select(names).to_pylist()]

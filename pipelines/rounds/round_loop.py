@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from pipelines.output_files import join
+from pipelines.output_files import join, remove_temporary_files
 from pipelines.rounds.checkpoints import (
     clear_round,
     delete_count_record,
@@ -18,7 +18,8 @@ from pipelines.rounds.checkpoints import (
 from pipelines.rounds.count_step import CountPairs
 from pipelines.rounds.driver_steps import finish_count, finish_segments
 from pipelines.rounds.job_chain import RoundChain, create_tasks, state_names
-from pipelines.rounds.round_files import HEAVY, merges_of
+from pipelines.rounds.round_files import HEAVY
+from pipelines.rounds.round_results import merges_of
 from pipelines.rounds.segment_step import SendSegments
 from pipelines.rounds.setup import RoundSetup, ShardTask
 from pipelines.rounds.state_files import STATE_FOLDER, has_state
@@ -134,6 +135,8 @@ def _known_round(this: Rounds, round_: int) -> int:
 
 def _clear_unfinished(this: Rounds, round_: int, counted: CountRecord | None) -> None:
     """Remove tables that a killed attempt left: a bucket that is empty now would leave its own."""
+    for folder in (this.setup.folder, join(this.setup.folder, STATE_FOLDER)):
+        remove_temporary_files(folder)
     kept = (HEAVY,) if counted is not None else ()
     clear_round(this.setup.folder, round_, kept=kept)
     for later in range(round_ + 1, round_ + this.rounds_per_job):

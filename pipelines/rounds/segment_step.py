@@ -14,13 +14,11 @@ import pyarrow as pa
 from bpe.backend import get_backend
 from bpe.rounds.boundaries import check_neighbours
 from bpe.rounds.bucket_sums import add_segment_tables
-from bpe.rounds.heavy_set import HeavySet
 from bpe.rounds.shard_steps import SEGMENT_SCHEMA, cut_shard
 from pipelines.count_tables import from_ipc, to_ipc
 from pipelines.output_files import join
 from pipelines.rounds.round_files import (
     ENDS_OF_SEGMENTS,
-    HEAVY,
     SEGMENTS_FILE,
     bucket_name,
     ends_from_table,
@@ -29,13 +27,14 @@ from pipelines.rounds.round_files import (
     round_folder,
     write_table,
 )
+from pipelines.rounds.round_results import read_heavy
 from pipelines.rounds.setup import RoundSetup, ShardTask
 from pipelines.rounds.state_files import STATE_FOLDER, read_state, state_name
 from pipelines.rounds.table_sums import AddTables, Sent, SentTable, pack_table
 from pipelines.worker_errors import reported_errors
-from schemas import BOUNDARY_RECORDS, RANKED_PAIRS, SEGMENTS
+from schemas import BOUNDARY_RECORDS, SEGMENTS
 
-__all__ = ["SendSegments", "read_heavy", "read_segments"]
+__all__ = ["SendSegments", "read_segments"]
 
 # The key under which the ends of all shards meet.
 _ENDS = -1
@@ -116,15 +115,6 @@ class _WriteSegments(beam.DoFn):
         table = table.replace_schema_metadata({_SIZE: str(sent.size)})
         write_table(self._folder, name, table, SEGMENTS)
         return name
-
-
-def read_heavy(folder: str, round_: int) -> HeavySet:
-    """The heavy pairs of a round.
-
-    Raises:
-        OutputError: the file is missing or damaged.
-    """
-    return HeavySet.from_table(read_table(round_folder(folder, round_), HEAVY, RANKED_PAIRS))
 
 
 def read_segments(folder: str, round_: int, names: list[str]) -> tuple[pa.Table, int]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
+from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
 from bpe.rounds.shard_state import ShardState
@@ -95,7 +97,7 @@ def _token_count(tokens: pa.LargeListArray) -> int:
 
 
 def _write_batch(folder: str, name: str, batch: pa.RecordBatch) -> tuple[int, str]:
-    final = join(folder, name)
+    final, temporary = join(folder, name), ""
     try:
         temporary = temporary_path(folder, name)
         file = HashingFile(temporary)
@@ -103,6 +105,9 @@ def _write_batch(folder: str, name: str, batch: pa.RecordBatch) -> tuple[int, st
             writer.write_batch(batch)
         file.close()
     except Exception as error:
+        # On a full disk this is what makes room again.
+        with suppress(Exception):
+            FileSystems.delete([temporary])
         raise OutputError(
             f"{final}: cannot be written: {error}; make room, and run the same command again to "
             "go on"

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import apache_beam as beam
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bpe.errors import OutputError
 from bpe.rounds.shard_state import ShardState
+from bpe.tokenizer import Tokenizer
 from pipelines.count_artifact import CountArtifact
 from pipelines.output_files import join
 from pipelines.output_folder import delete_rejects
@@ -40,10 +41,11 @@ from pipelines.rounds.initial_state import (
 )
 from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals
+from pipelines.rounds.round_files import INHERITED, write_table
 from pipelines.rounds.state_files import STATE_FOLDER, has_state, write_state
 from pipelines.settings import reading_settings
 from pipelines.train_bpe import TrainSettings
-from schemas import InitialRecord, StateFile
+from schemas import MERGES, InitialRecord, StateFile
 from schemas.run_record import InputRecord
 
 __all__ = ["RawText", "RunJob", "StateSource", "WordTable", "ensure_files", "make_state"]
@@ -78,13 +80,6 @@ class StateSource(Protocol):
             OutputError: documents were lost.
             BadRecordError: more rows were set aside than allowed.
         """
-
-
-@dataclass(frozen=True)
-class _RawPlan:
-    plan: Plan
-    read: ReadOptions
-    shard_bytes: int
 
 
 class RawText:
@@ -185,6 +180,7 @@ class WordTable:
         settings: tie order.
         text_bytes: bytes of all distinct words, roughly.
         shards: how many there shall be, roughly.
+        first_stage: a tokenizer whose merges are made already, and its folder; None for none.
     """
 
     def __init__(
@@ -194,7 +190,9 @@ class WordTable:
         settings: TrainSettings,
         text_bytes: int,
         shards: int,
+        first_stage: tuple[str, Tokenizer] | None = None,
     ) -> None:
+        self._first_stage = first_stage
         self._artifact, self._tie_order, self._shards = artifact, settings.tie_order, shards
         self._shard_bytes = max(1, math.ceil(text_bytes / shards))
         self._buckets = artifact.bucket_files(folder)
@@ -203,7 +201,10 @@ class WordTable:
 
     def settings(self) -> dict[str, Any]:
         """What decides the state."""
-        return {"counts": self._artifact.digest, "state_shards": self._shards}
+        settings = {"counts": self._artifact.digest, "state_shards": self._shards}
+        if self._first_stage is not None:
+            settings["first_stage"] = self._first_stage[1].digest
+        return settings
 
     def run(self, folder: str, run_job: RunJob) -> None:
         """Write the state below the folder of the rounds."""
@@ -211,13 +212,25 @@ class WordTable:
             msgspec.json.encode(WordBucket(index, *bucket))
             for index, bucket in enumerate(self._buckets)
         ]
-        write = WriteWordState(folder, self._tie_order, self._shard_bytes)
+        stage = None
+        if self._first_stage is not None:
+            path, tokenizer = self._first_stage
+            write_table(folder, INHERITED, _merges_table(tokenizer), MERGES)
+            stage = (path, tokenizer.digest)
+        write = WriteWordState(folder, self._tie_order, self._shard_bytes, stage)
         run_job(_STATE_JOB, lambda pipeline: pipeline | "Buckets" >> beam.Create(elements) | write)
 
     def totals(self, reports: list[InitialUnit]) -> dict[str, Any]:
         """What was counted, for the training record."""
         del reports
         return self._artifact.totals
+
+
+def _merges_table(tokenizer: Tokenizer) -> pa.Table:
+    """Merges of a first stage; how often each occurred is not known."""
+    merges = tokenizer.model.merges
+    columns = [[left for left, _, _ in merges], [right for _, right, _ in merges]]
+    return pa.table([*columns, [0] * len(merges)], schema=pa.schema(list(MERGES)))
 
 
 def _add(counts: Any) -> Counter[str]:

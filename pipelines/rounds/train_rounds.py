@@ -15,8 +15,8 @@ from pipelines.output_files import join
 from pipelines.progress import format_bytes, format_count
 from pipelines.rounds.checkpoints import ROUNDS_FOLDER
 from pipelines.rounds.options import RoundOptions, estimate_rounds
-from pipelines.rounds.round_files import tokens_after
 from pipelines.rounds.round_loop import Rounds, run_rounds
+from pipelines.rounds.round_results import tokens_after
 from pipelines.rounds.setup import RoundSetup, ShardTask
 from pipelines.rounds.state_source import RunJob, StateSource, ensure_files, make_state
 from pipelines.settings import digest_of
@@ -113,6 +113,7 @@ def _make_setup(job: RoundsJob, folder: str, initial: InitialRecord) -> RoundSet
             settings.min_frequency,
             settings.special_tokens,
             settings.max_token_bytes,
+            **settings.limits,
         ),
         shards=shards,
         buckets=buckets,

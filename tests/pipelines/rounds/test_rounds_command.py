@@ -42,20 +42,20 @@ def both(
 def test_rounds_make_the_drivers_tokenizer(
     tie_order: str, short: Path, tmp_path: Path, run: Run
 ) -> None:
-    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", "300,360")
+    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", "280,300")
     output = tmp_path / "out"
     for engine in (("--engine", "driver"), ROUNDS):
         folder = output / str(engine[1])
         done = run("train", *command, "--tie-order", tie_order, "--output", folder, *engine)
         assert done.code == 0, done.err
-    for size in ("300", "360"):
+    for size in ("280", "300"):
         assert digest(output / "rounds" / size) == digest(output / "driver" / size)
-    training = Tokenizer.load(output / "rounds" / "360").training
+    training = Tokenizer.load(output / "rounds" / "300").training
     rows = training["rounds"]
     assert [row["round"] for row in rows] == list(range(len(rows)))
     assert len(rows) >= 3
-    assert sum(row["merges"] for row in rows) == 360 - 256
-    assert rows[-1]["vocabulary"] == 360
+    assert sum(row["merges"] for row in rows) == 300 - 256
+    assert rows[-1]["vocabulary"] == 300
     assert rows[-1]["last_count"] == training["last_merge_count"]
     lines = [line for line in done.err.splitlines() if line.startswith("round ")]
     assert len(lines) == len(rows)
@@ -79,7 +79,7 @@ def test_rounds_make_the_drivers_tokenizer(
 def test_rounds_keep_every_rule(
     options: tuple[object, ...], short: Path, tmp_path: Path, run: Run
 ) -> None:
-    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", 310, *options)
+    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", 290, *options)
     both(run, tmp_path, *command)
 
 
@@ -95,11 +95,11 @@ def test_text_without_any_pair_ends_at_once(tmp_path: Path, run: Run) -> None:
 
 
 def test_words_by_rounds_are_the_drivers(small: Path, tmp_path: Path, run: Run) -> None:
-    command = ("--input", small, "--vocab-size", 360)
+    command = ("--input", small, "--vocab-size", 300)
     made = both(run, tmp_path, *command)
-    assert len(made.training["rounds"]) >= 3
+    assert len(made.training["rounds"]) >= 2
     counts = tmp_path / "rounds" / "counts"
-    again = ("--from-counts", counts, "--vocab-size", 360, "--pretokenizer", "gpt2")
+    again = ("--from-counts", counts, "--vocab-size", 300, "--pretokenizer", "gpt2")
     done = run("train", *again, "--output", tmp_path / "again", *ROUNDS)
     assert done.code == 0, done.err
     assert digest(tmp_path / "again") == made.digest
@@ -121,7 +121,7 @@ def test_the_engine_goes_by_memory(short: Path, tmp_path: Path, run: Run) -> Non
 
 
 def test_several_rounds_in_a_job_make_the_same(short: Path, tmp_path: Path, run: Run) -> None:
-    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", 380)
+    command = ("--input", short, "--pretokenizer", "none", "--vocab-size", 320)
     chained = (*ROUNDS, "--rounds-per-job", 4)
     made = both(run, tmp_path, *command, rounds=chained)
     one = run("train", *command, *ROUNDS, "--output", tmp_path / "one")
@@ -130,7 +130,7 @@ def test_several_rounds_in_a_job_make_the_same(short: Path, tmp_path: Path, run:
     for row in (row for table in rows for row in table):
         assert row.pop("seconds") >= 0
     assert rows[0] == rows[1]
-    assert len(rows[0]) > 4
+    assert len(rows[0]) >= 4
 
 
 @pytest.mark.parametrize(

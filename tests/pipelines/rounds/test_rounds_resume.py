@@ -26,7 +26,7 @@ class Stopped(BaseException):
 @pytest.fixture
 def command(short: Path) -> tuple[object, ...]:
     return (
-        *("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 350),
+        *("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 310),
         *("--engine", "rounds", "--state-shards", 3, "--segment-budget", "500B"),
     )
 
@@ -101,7 +101,7 @@ def halfway(
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (("--vocab-size", 300), "vocab_sizes: was [350], now [300]"),
+        (("--vocab-size", 300), "vocab_sizes: was [310], now [300]"),
         (("--state-shards", 4), "state_shards: was 3, now 4"),
         (("--tie-order", "bytes"), 'tie_order: was "hf", now "bytes"'),
         (("--sample-bytes", "1kB"), "sample: was"),

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from pipelines.runner_setup import PRISM_VARIABLE
 Run = Callable[..., Any]
 
 ROUNDS = ("--engine", "rounds", "--state-shards", 3, "--segment-budget", "1kB")
+SIZE = ("--vocab-size", 275)
 PROCESSES = ("--direct_running_mode=multi_processing", "--direct_num_workers=2")
 
 
@@ -29,43 +30,47 @@ def prism_options() -> tuple[str, ...]:
     return ("--runner=PrismRunner",)
 
 
-def dask_options() -> tuple[str, ...]:
-    if importlib.util.find_spec("distributed") is None:
-        pytest.skip("the package distributed is not installed")
-    return ("--runner=DaskRunner",)
+@pytest.fixture
+def options(request: pytest.FixtureRequest) -> Iterator[tuple[str, ...]]:
+    """Options of the runner that the test is to use; a cluster of two processes for Dask."""
+    if request.param == "processes":
+        yield PROCESSES
+    elif request.param == "prism":
+        yield prism_options()
+    else:
+        if importlib.util.find_spec("distributed") is None:
+            pytest.skip("the package distributed is not installed")
+        from distributed import LocalCluster
 
-
-RUNNERS: dict[str, Callable[[], tuple[str, ...]]] = {
-    "processes": lambda: PROCESSES,
-    "prism": prism_options,
-    "dask": dask_options,
-}
+        with LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster:
+            address = cluster.scheduler_address
+            yield ("--runner=DaskRunner", f"--dask_client_address={address}")
 
 
 def digest(folder: Path) -> str:
     return Tokenizer.load(folder).digest
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize("options", ["processes", "prism", "dask"], indirect=True)
 def test_rounds_are_the_same_on_every_runner(
-    runner: str, short: Path, tmp_path: Path, run: Run, start: Run
+    options: tuple[str, ...], short: Path, tmp_path: Path, run: Run, start: Run
 ) -> None:
-    options = RUNNERS[runner]()
-    train = ("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 320)
+    train = ("train", "--input", short, "--pretokenizer", "none", *SIZE)
     process = start(*train, *ROUNDS, "--output", tmp_path / "rounds", *options)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert run(*train, "--output", tmp_path / "driver").code == 0
     assert digest(tmp_path / "rounds") == digest(tmp_path / "driver")
-    assert len(Tokenizer.load(tmp_path / "rounds").training["rounds"]) > 1
+    assert len(Tokenizer.load(tmp_path / "rounds").training["rounds"]) == 2
 
 
-@pytest.mark.parametrize("runner", ["processes", "prism"])
+@pytest.mark.parametrize("options", ["processes", "prism"], indirect=True)
 def test_a_chain_of_rounds_is_the_same_on_runners_that_take_it(
-    runner: str, short: Path, tmp_path: Path, run: Run, start: Run
+    options: tuple[str, ...], short: Path, tmp_path: Path, run: Run, start: Run
 ) -> None:
-    options = RUNNERS[runner]()
-    train = ("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 320)
+    train = ("train", "--input", short, "--pretokenizer", "none", *SIZE)
     chain = (*ROUNDS, "--rounds-per-job", 8)
     process = start(*train, *chain, "--output", tmp_path / "rounds", *options)
     _, err = process.communicate(timeout=300)
@@ -91,7 +96,7 @@ def worker_processes(driver: int) -> list[int]:
 def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     short: Path, tmp_path: Path, run: Run, start: Run
 ) -> None:
-    train = ("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 320)
+    train = ("train", "--input", short, "--pretokenizer", "none", *SIZE)
     output = tmp_path / "out"
     driver = start(*train, *ROUNDS, "--output", output, *PROCESSES)
     deadline = time.monotonic() + 120

@@ -44,6 +44,8 @@ class RuleArguments(TypedDict):
     min_frequency: int
     max_token_bytes: int | None
     forbidden: list[bytes]
+    max_words: int | None
+    forbidden_parts: list[bytes]
 
 def train_words(
     words: ArrowColumn,
@@ -57,6 +59,8 @@ def train_words(
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
     spare_seams: int = ...,
+    max_words: int | None = ...,
+    forbidden_parts: list[bytes] = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from distinct words and their counts: (merges, counts, stop reason).
 
@@ -77,6 +81,8 @@ def train_raw(
     forbidden: list[bytes],
     progress: Callable[[int, int], None] | None,
     spare_seams: int = ...,
+    max_words: int | None = ...,
+    forbidden_parts: list[bytes] = ...,
 ) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
     """Learn merges from whole documents, as `train_words` does from words."""
 
@@ -104,11 +110,77 @@ class WordCounter:
         bytes from the start of everything ever added.
         """
 
-def count_pairs(ids: ArrowColumn, offsets: ArrowColumn) -> tuple[Column, Column, Column]:
+def count_state_pairs(
+    ids: ArrowColumn,
+    offsets: ArrowColumn,
+    weights: ArrowColumn | None,
+    tokens: ArrowColumn,
+    *,
+    max_token_bytes: int | None,
+    max_words: int | None,
+    forbidden_parts: list[bytes],
+) -> tuple[Column, Column, Column]:
     """Count all pairs of neighbours within lists of uint16 or uint32 ids, overlaps included.
 
-    offsets: int64, one more than lists: list i is ids[offsets[i]:offsets[i + 1]].
-    Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right).
+    offsets: int64, one more than lists: list i is ids[offsets[i]:offsets[i + 1]]. weights: int64,
+    one for each list; None: 1 each. tokens: binary, the bytes of every id.
+    Returns uint32 left ids, uint32 right ids, int64 counts, ascending by (left, right), of the
+    pairs that the limits allow. Raises `InputError` for an id without token, `CountTableError`
+    for a weight below 1 and a count above 2^63 - 1.
+    """
+
+def cut_segments(
+    ids: ArrowColumn,
+    offsets: ArrowColumn,
+    weights: ArrowColumn | None,
+    heavy_left: ArrowColumn,
+    heavy_right: ArrowColumn,
+    *,
+    sizes: list[int],
+    cap_bytes: int,
+    open_left: bool,
+    open_right: bool,
+) -> tuple[int, Column, Column, bytes, bytes, int, int, bool]:
+    """Cut lists between ids that are no heavy pair: the fields of `bpe.backend.CutSegments`.
+
+    ids, offsets, weights: as for `count_state_pairs`. sizes: descending.
+    """
+
+def apply_merges(
+    ids: ArrowColumn,
+    offsets: ArrowColumn,
+    left: ArrowColumn,
+    right: ArrowColumn,
+    *,
+    first_id: int,
+    wide: bool,
+) -> Column:
+    """Merge (left[i], right[i]) into first_id + i, one i after another: large_list of ids.
+
+    wide: give uint32, else uint16. Raises `InputError` for merges whose parts are not made
+    before, and for ids from first_id on.
+    """
+
+def simulate_merges(
+    segments: ArrowColumn,
+    weights: ArrowColumn,
+    tokens: ArrowColumn,
+    stop: tuple[int, int, int] | None,
+    *,
+    max_merges: int,
+    tie_order: str,
+    min_frequency: int,
+    max_token_bytes: int | None,
+    forbidden: list[bytes],
+    max_words: int | None,
+    forbidden_parts: list[bytes],
+    spare_seams: int = ...,
+) -> tuple[Column, Column, Column]:
+    """Learn merges from run-coded segments of ids: left ids, right ids, counts.
+
+    stop: (count, left id, right id) that a pick must be better than. spare_seams: as for
+    `train_words`. Raises `InputError` for damaged codes and more than 2^32 - 66 tokens and
+    segments, `CountTableError` for a weight below 1 and a pair count above 2^63 - 1.
     """
 
 def recover_merges(tokens: ArrowColumn) -> tuple[Column, Column, Column, Column]:

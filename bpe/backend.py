@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol
@@ -27,12 +27,17 @@ __all__ = [
     "MAX_COUNT",
     "TIE_ORDERS",
     "Backend",
+    "CutSegments",
     "Decoder",
     "Encoder",
     "EncodingModel",
     "MergeList",
     "MergeRules",
     "ProgressCallback",
+    "RoundBackend",
+    "SimulatedMerges",
+    "StopBefore",
+    "count_words_in",
     "get_backend",
 ]
 
@@ -59,6 +64,8 @@ class MergeRules:
     min_frequency: stop when the best count is below it; at least 1.
     max_token_bytes: a pair that would make a longer token is never merged.
     forbidden: a pair whose bytes spell one of these is never merged (special tokens).
+    max_words: a pair that would make a token of more words is never merged; see `count_words_in`.
+    forbidden_parts: a pair whose bytes contain one of these is never merged.
     """
 
     max_merges: int
@@ -66,6 +73,8 @@ class MergeRules:
     min_frequency: int = 2
     max_token_bytes: int | None = None
     forbidden: frozenset[bytes] = frozenset()
+    max_words: int | None = None
+    forbidden_parts: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
         if self.tie_order not in TIE_ORDERS:
@@ -76,9 +85,38 @@ class MergeRules:
             ("max_merges", self.max_merges, 0),
             ("min_frequency", self.min_frequency, 1),
             ("max_token_bytes", self.max_token_bytes, 1),
+            ("max_words", self.max_words, 1),
         ):
             if value is not None and value < lowest:
                 raise SettingsError(f"{name} is {value}: it must be at least {lowest}")
+        if b"" in self.forbidden_parts:
+            raise SettingsError("forbidden_parts holds an empty part, which every token contains")
+
+    def allows(self, token: bytes) -> bool:
+        """Whether a merge may make this token."""
+        return token not in self.forbidden and self.allows_containing(token)
+
+    def allows_containing(self, token: bytes) -> bool:
+        """Whether a merge may make some token that contains this one, as far as limits go.
+
+        What is refused here is refused for every longer token around it, so that a place between
+        two tokens whose union is refused stays as it is for good. `forbidden` is not like that:
+        <|end|> may be refused, and <|end|>s not.
+        """
+        return (
+            (self.max_token_bytes is None or len(token) <= self.max_token_bytes)
+            and (self.max_words is None or count_words_in(token) <= self.max_words)
+            and not any(part in token for part in self.forbidden_parts)
+        )
+
+
+def count_words_in(token: bytes) -> int:
+    r"""Words of a token as the limit `max_words` counts them: what stands between spaces.
+
+    >>> count_words_in(b" of the"), count_words_in(b"s,\n"), count_words_in(b"  ")
+    (2, 1, 0)
+    """
+    return sum(1 for word in token.split(b" ") if word)
 
 
 @dataclass(frozen=True)
@@ -94,6 +132,58 @@ class MergeList:
     merges: list[tuple[bytes, bytes]]
     counts: list[int]
     stop_reason: str
+
+
+@dataclass(frozen=True)
+class StopBefore:
+    """A pair that may not be passed: picks end before the first that is not better.
+
+    count: of the pair. left, right: its ids. A pick is better if its count is higher or, in the
+    tie orders of ids (`hf`, `id`), if the counts are equal and its pair of ids is lower.
+    """
+
+    count: int
+    left: int
+    right: int
+
+    def is_passed_by(self, pair: tuple[int, int], count: int, tie_order: str) -> bool:
+        """Whether a pick of this pair and count is better."""
+        if count != self.count or tie_order not in {"hf", "id"}:
+            return count > self.count
+        return pair < (self.left, self.right)
+
+
+@dataclass(frozen=True)
+class CutSegments:
+    """The stretches of a shard between its cuts; see `RoundBackend.cut_segments`.
+
+    size: how many heavy pairs were used, one of the sizes offered.
+    segments: run-coded, distinct, ascending by bytes, of 3 tokens or more. weights: of each.
+    head, tail: run-coded tokens before the first cut and behind the last; empty on a closed side.
+    head_tokens, tail_tokens: how many these are.
+    has_cut: False for a single sequence, open on both sides, without a cut: `head` is all of it.
+    """
+
+    size: int
+    segments: pa.LargeBinaryArray
+    weights: pa.Int64Array
+    head: bytes
+    tail: bytes
+    head_tokens: int
+    tail_tokens: int
+    has_cut: bool
+
+
+@dataclass(frozen=True)
+class SimulatedMerges:
+    """Merges in the order in which they were picked.
+
+    left, right: uint32, ids. counts: int64, of the pair when it was picked.
+    """
+
+    left: pa.UInt32Array
+    right: pa.UInt32Array
+    counts: pa.Int64Array
 
 
 @dataclass(frozen=True)
@@ -136,7 +226,78 @@ class Decoder(Protocol):
         """Bytes of each list of ids."""
 
 
-class Backend(Protocol):
+class RoundBackend(Protocol):
+    """The steps of training in rounds that look at every token; `bpe.rounds` puts them together.
+
+    sequences: large_list of uint16 or uint32, token ids without nulls, possibly a slice; merges
+    never cross from one to the next. weights: int64, one for each sequence; None: 1 each.
+    tokens: bytes of every id. Run-coded: see `bpe.rounds.run_coding`.
+    """
+
+    def count_state_pairs(
+        self,
+        sequences: pa.LargeListArray,
+        weights: pa.Int64Array | None,
+        tokens: Sequence[bytes],
+        rules: MergeRules,
+    ) -> pa.Table:
+        """Weighted counts of adjacent pairs, overlaps included, ascending by (left, right).
+
+        Columns left, right: uint32; count: int64. Holds the pairs whose union
+        `rules.allows_containing`. Raises `CountTableError` for a count above `MAX_COUNT`.
+        """
+
+    def cut_segments(
+        self,
+        sequences: pa.LargeListArray,
+        weights: pa.Int64Array | None,
+        heavy_left: pa.UInt32Array,
+        heavy_right: pa.UInt32Array,
+        sizes: Sequence[int],
+        cap_bytes: int,
+        *,
+        open_left: bool,
+        open_right: bool,
+    ) -> CutSegments:
+        """Cut sequences between any two tokens that are no heavy pair, and sum up equal stretches.
+
+        heavy_left, heavy_right: pairs in rank order. sizes: descending; the first n heavy pairs
+        count as heavy for the largest n whose result takes no more than cap_bytes, or else for
+        the last. A segment takes its coded bytes and 4 more, head and tail their coded bytes.
+        open_left, open_right: the first sequence goes on from elsewhere, the last goes on
+        elsewhere: their outer stretches become head and tail and are no segments, however short.
+        Raises `CountTableError` for a weight above `MAX_COUNT`.
+        """
+
+    def apply_merges(
+        self,
+        sequences: pa.LargeListArray,
+        left: pa.UInt32Array,
+        right: pa.UInt32Array,
+        first_id: int,
+        id_type: pa.DataType,
+    ) -> pa.LargeListArray:
+        """Merge pairs in rank order, leftmost first: pair i becomes token first_id + i.
+
+        id_type: uint16 or uint32, of the ids in the result.
+        """
+
+    def simulate_merges(
+        self,
+        segments: pa.LargeBinaryArray,
+        weights: pa.Int64Array,
+        tokens: Sequence[bytes],
+        rules: MergeRules,
+        stop: StopBefore | None,
+    ) -> SimulatedMerges:
+        """Train on run-coded segments with weights: the first merge makes token len(tokens).
+
+        segments: of 2 tokens or more; may repeat. rules: max_merges is how many more to make at
+        most; the tie order `first` is refused. Raises `CountTableError` as `train_words` does.
+        """
+
+
+class Backend(RoundBackend, Protocol):
     """One implementation of counting, training and encoding."""
 
     name: str

@@ -2,10 +2,11 @@ r"""Certain cuts: positions that bound a pre-token whatever stands elsewhere in 
 
 A certain cut lies between two characters whose classes force a boundary, and the character before
 it is not white space, so that the patterns' looks ahead (`\s+(?!\S)`, `\s++$`) cannot tell the end
-of a piece from the end of the document. The pre-tokens of a document are then exactly those of
-`data[:p]` followed by those of `data[p:]`, each taken as a document of its own. Ranges of one
-document agree on their borders without talking to each other: each looks for the first certain
-cut at or after a mark, and what it finds depends on bytes from the mark on alone.
+of a piece from the end of the document; in `superbpe`, it lies behind the end of a line. The
+pre-tokens of a document are then exactly those of `data[:p]` followed by those of `data[p:]`, each
+taken as a document of its own. Ranges of one document agree on their borders without talking to
+each other: each looks for the first certain cut at or after a mark, and what it finds depends on
+bytes from the mark on alone.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _CERTAIN_CUTS = {
     "qwen2": _LETTERS_AND_DIGITS,
     "o200k": r"(?<=L)(?=[NSRP])|(?<=N)(?=[LSRPQ])|(?<=[PQ])(?=[NS])",
     "whitespace": r"(?<=[^SR])(?=[SR])",
+    "superbpe": r"(?<=\n)(?!\Z)",  # in the text itself, without classes
 }
 _WINDOW_BYTES = 4096
 _LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
@@ -62,6 +64,7 @@ class CutFinder:
         self._special_tokens = sorted(special_tokens, key=len, reverse=True)
         self._longest_special = max(map(len, self._special_tokens), default=0)
         self._any_special = re.compile(b"|".join(map(re.escape, self._special_tokens)))
+        self._classes: dict[int, str] = {} if scheme.name == "superbpe" else _TO_CLASSES
         pattern = _CERTAIN_CUTS.get(scheme.name)
         self._cuts = re.compile(pattern) if pattern else None
 
@@ -87,7 +90,7 @@ class CutFinder:
             text, used = codecs.utf_8_decode(
                 bytes(data[position:end]), "surrogateescape", final and end == len(data)
             )
-            for match in self._cuts.finditer(text.translate(_TO_CLASSES)):
+            for match in self._cuts.finditer(text.translate(self._classes)):
                 cut = position + len(_to_bytes(text[: match.start()]))
                 if cut > highest:
                     return None
@@ -116,6 +119,8 @@ class CutFinder:
         # o200k may go back from the end of a run of letters and marks to before its capitals, so
         # the boundaries inside the last run are open.
         open_run = len(classes.rstrip("LM")) if self.scheme.name == "o200k" else len(classes)
+        # A space at the end may yet turn out to be one that superbpe leaves between two words.
+        open_spaces = len(text.rstrip(" ")) if self.scheme.name == "superbpe" else len(text)
         boundary, end = len(classes), start + len(_to_bytes(text))
         for piece in reversed(self.scheme.split_text(text)):
             boundary -= len(piece)
@@ -126,6 +131,7 @@ class CutFinder:
             if (
                 before not in "SR"
                 and end <= highest
+                and boundary < open_spaces
                 and (after not in "LM" or boundary < open_run)
                 and ("Q" not in (before, after) or boundary + _LONGEST_CONTRACTION <= len(classes))
                 and not self._inside_special(data, end)

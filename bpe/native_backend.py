@@ -25,6 +25,7 @@ from bpe.backend import (
 )
 from bpe.cut_points import CutFinder
 from bpe.errors import CountTableError, SettingsError, VocabularyError
+from bpe.native_rounds import NativeRounds, rule_arguments
 from bpe.schemes import Scheme
 
 __all__ = ["NativeBackend"]
@@ -33,7 +34,7 @@ _SPLIT_BYTES = 4 << 20
 """Documents longer than this are cut into pieces about as long, for threads to share."""
 
 
-class NativeBackend:
+class NativeBackend(NativeRounds):
     """Counting, training and encoding in C++, off Python's lock; see `bpe.backend.Backend`."""
 
     name = "native"
@@ -83,7 +84,9 @@ class NativeBackend:
             )
         _check_words(words, counts)
         return MergeList(
-            *_native.train_words(words, counts, first_positions, **_rules(rules), progress=progress)
+            *_native.train_words(
+                words, counts, first_positions, **rule_arguments(rules), progress=progress
+            )
         )
 
     def train_raw(
@@ -96,7 +99,7 @@ class NativeBackend:
 
         Memory: 5 to 8 bytes for each byte of text (7 to 10 beyond 65,534 tokens).
         """
-        return MergeList(*_native.train_raw(documents, **_rules(rules), progress=progress))
+        return MergeList(*_native.train_raw(documents, **rule_arguments(rules), progress=progress))
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
@@ -202,7 +205,7 @@ def _decodable(ids: pa.Array) -> pa.Array:
 
 
 def _has_scan(scheme: Scheme) -> bool:
-    return scheme.is_named and bool(scheme.pattern)
+    return scheme.is_named and scheme.name not in {"superbpe", "none"}
 
 
 def _require_all_bytes(model: EncodingModel) -> None:
@@ -211,16 +214,6 @@ def _require_all_bytes(model: EncodingModel) -> None:
         raise VocabularyError(
             f"byte {min(missing)!r} has no id: a vocabulary needs every single byte"
         )
-
-
-def _rules(rules: MergeRules) -> _native.RuleArguments:
-    return {
-        "max_merges": rules.max_merges,
-        "tie_order": rules.tie_order,
-        "min_frequency": rules.min_frequency,
-        "max_token_bytes": rules.max_token_bytes,
-        "forbidden": list(rules.forbidden),
-    }
 
 
 def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:

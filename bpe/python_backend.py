@@ -13,13 +13,14 @@ from bpe.backend import Decoder, Encoder, EncodingModel, MergeList, MergeRules, 
 from bpe.errors import CountTableError, SettingsError
 from bpe.reference_encoding import ReferenceDecoder, ReferenceEncoder
 from bpe.reference_ranks import recover_merges
+from bpe.reference_rounds import ReferenceRounds
 from bpe.reference_training import learn_merges
 from bpe.schemes import Scheme
 
 __all__ = ["PythonBackend"]
 
 
-class PythonBackend:
+class PythonBackend(ReferenceRounds):
     """Counting, training and encoding in plain Python; see `bpe.backend.Backend`."""
 
     name = "python"

@@ -19,7 +19,7 @@ import pyarrow as pa
 from bpe.backend import EncodingModel
 from bpe.errors import InputError, VocabularyError
 
-__all__ = ["ReferenceDecoder", "ReferenceEncoder"]
+__all__ = ["ReferenceDecoder", "ReferenceEncoder", "merge_by_rank"]
 
 _GONE = -1  # symbol of a position that its left neighbour has absorbed
 _ENTRY_BYTES = 200  # of memory, for a remembered pre-token besides its bytes and ids
@@ -88,37 +88,46 @@ class ReferenceEncoder:
         whole = self._whole.get(word)
         if whole is not None:
             return (whole,)
-        symbols = [self._byte_ids[value] for value in word]
-        after = list(range(1, len(symbols) + 1))
-        before = list(range(-1, len(symbols) - 1))
-        candidates = [
-            (self._merges[pair][0], position, pair)
-            for position, pair in enumerate(pairwise(symbols))
-            if pair in self._merges
-        ]
-        heapify(candidates)
+        return merge_by_rank([self._byte_ids[value] for value in word], self._merges)
 
-        def consider(position: int, pair: tuple[int, int]) -> None:
-            if pair in self._merges:
-                heappush(candidates, (self._merges[pair][0], position, pair))
 
-        while candidates:
-            _, position, pair = heappop(candidates)
-            absorbed = after[position]
-            # The pair may be gone, as one of its halves was merged with another neighbour.
-            if symbols[position] != pair[0] or absorbed == len(symbols):
-                continue
-            if symbols[absorbed] != pair[1]:
-                continue
-            made = self._merges[pair][1]
-            symbols[position], symbols[absorbed] = made, _GONE
-            following = after[position] = after[absorbed]
-            if before[position] >= 0:
-                consider(before[position], (symbols[before[position]], made))
-            if following < len(symbols):
-                before[following] = position
-                consider(position, (made, symbols[following]))
-        return [symbol for symbol in symbols if symbol != _GONE]
+def merge_by_rank(
+    symbols: list[int], merges: Mapping[tuple[int, int], tuple[int, int]]
+) -> list[int]:
+    """Merge the pair of the lowest rank, leftmost first, until no pair has a rank.
+
+    symbols: is used up. merges: pair of symbols to (rank, symbol that replaces it).
+    """
+    after = list(range(1, len(symbols) + 1))
+    before = list(range(-1, len(symbols) - 1))
+    candidates = [
+        (merges[pair][0], position, pair)
+        for position, pair in enumerate(pairwise(symbols))
+        if pair in merges
+    ]
+    heapify(candidates)
+
+    def consider(position: int, pair: tuple[int, int]) -> None:
+        if pair in merges:
+            heappush(candidates, (merges[pair][0], position, pair))
+
+    while candidates:
+        _, position, pair = heappop(candidates)
+        absorbed = after[position]
+        # The pair may be gone, as one of its halves was merged with another neighbour.
+        if symbols[position] != pair[0] or absorbed == len(symbols):
+            continue
+        if symbols[absorbed] != pair[1]:
+            continue
+        made = merges[pair][1]
+        symbols[position], symbols[absorbed] = made, _GONE
+        following = after[position] = after[absorbed]
+        if before[position] >= 0:
+            consider(before[position], (symbols[before[position]], made))
+        if following < len(symbols):
+            before[following] = position
+            consider(position, (made, symbols[following]))
+    return [symbol for symbol in symbols if symbol != _GONE]
 
 
 class ReferenceDecoder:

@@ -17,15 +17,15 @@ in that same step, from left to right, so that their list is in order from the s
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 
-from bpe.backend import MAX_COUNT, MergeList, MergeRules, ProgressCallback
+from bpe.backend import MAX_COUNT, MergeList, MergeRules, ProgressCallback, StopBefore
 from bpe.errors import CountTableError
 from bpe.printable_bytes import PRINTABLE_ORDER
 
-__all__ = ["base_symbols", "learn_merges"]
+__all__ = ["base_symbols", "continue_merges", "learn_merges"]
 
 Pair = tuple[int, int]
 
@@ -49,27 +49,63 @@ def learn_merges(
     sequences: for the tie order `first`, in the order of their first occurrence in the text.
     Raises `CountTableError` if a pair's count is above `MAX_COUNT`.
     """
-    state = _TrainingState(sequences, rules.tie_order)
-    merges: list[tuple[bytes, bytes]] = []
-    counts: list[int] = []
+    base = base_symbols(rules.tie_order)
+    symbol_of_byte = bytes(base.index(value) for value in range(256))
+    tokens = [bytes([value]) for value in base]
+    state = _TrainingState(
+        ((data.translate(symbol_of_byte), weight) for data, weight in sequences),
+        tokens,
+        rules.tie_order,
+    )
+    picks, stop_reason = _pick_merges(state, rules, None, progress)
+    return MergeList(
+        [(state.tokens[left], state.tokens[right]) for (left, right), _ in picks],
+        [count for _, count in picks],
+        stop_reason,
+    )
+
+
+def continue_merges(
+    sequences: Iterable[tuple[Sequence[int], int]],
+    tokens: Sequence[bytes],
+    rules: MergeRules,
+    stop: StopBefore | None = None,
+) -> list[tuple[Pair, int]]:
+    """Learn merges from weighted sequences of ids of `tokens`; pairs of ids, with their counts.
+
+    The first merge makes the id len(tokens). rules: max_merges is how many more there may be.
+    """
+    picks, _ = _pick_merges(_TrainingState(sequences, tokens, rules.tie_order), rules, stop)
+    return picks
+
+
+def _pick_merges(
+    state: _TrainingState,
+    rules: MergeRules,
+    stop: StopBefore | None,
+    progress: ProgressCallback | None = None,
+) -> tuple[list[tuple[Pair, int]], str]:
+    """Picks, and why there are no more of them; `stopped` for `stop`."""
+    picks: list[tuple[Pair, int]] = []
     stop_reason = "vocab_size"
-    while len(merges) < rules.max_merges:
+    while len(picks) < rules.max_merges:
         best = state.pop_best(rules)
         if best is None:
             stop_reason = "exhausted"
             break
-        pair, count = best
-        if count < rules.min_frequency:
+        if best[1] < rules.min_frequency:
             stop_reason = "min_frequency"
             break
-        merges.append((state.tokens[pair[0]], state.tokens[pair[1]]))
-        counts.append(count)
-        state.merge(pair)
-        if progress is not None and len(merges) % _PROGRESS_STEP == 0:
-            progress(len(merges), rules.max_merges)
+        if stop is not None and not stop.is_passed_by(*best, rules.tie_order):
+            stop_reason = "stopped"
+            break
+        picks.append(best)
+        state.merge(best[0])
+        if progress is not None and len(picks) % _PROGRESS_STEP == 0:
+            progress(len(picks), rules.max_merges)
     if progress is not None:
-        progress(len(merges), rules.max_merges)
-    return MergeList(merges, counts, stop_reason)
+        progress(len(picks), rules.max_merges)
+    return picks, stop_reason
 
 
 class _TrainingState:
@@ -80,9 +116,13 @@ class _TrainingState:
     places: positions of a pair's left symbol, ascending; some may hold the pair no more.
     """
 
-    def __init__(self, sequences: Iterable[tuple[bytes, int]], tie_order: str) -> None:
-        base = base_symbols(tie_order)
-        self.tokens = [bytes([value]) for value in base]
+    def __init__(
+        self,
+        sequences: Iterable[tuple[Sequence[int], int]],
+        tokens: Sequence[bytes],
+        tie_order: str,
+    ) -> None:
+        self.tokens = list(tokens)
         self.symbols: list[int] = []
         self.weights: list[int] = []
         self.before = array("q")
@@ -90,14 +130,13 @@ class _TrainingState:
         self.counts: dict[Pair, int] = {}
         self.places: dict[Pair, array[int]] = {}
         self._tie_order = tie_order
-        symbol_of_byte = bytes(base.index(value) for value in range(256))
-        for data, weight in sequences:
-            self._append(data.translate(symbol_of_byte), weight)
+        for symbols, weight in sequences:
+            self._append(symbols, weight)
         self._check_counts()
         self._heap = [self._candidate(pair) for pair in self.counts]
         heapify(self._heap)
 
-    def _append(self, symbols: bytes, weight: int) -> None:
+    def _append(self, symbols: Sequence[int], weight: int) -> None:
         start = len(self.symbols)
         end = start + len(symbols)
         if start == end:
@@ -154,9 +193,7 @@ class _TrainingState:
                 if count:
                     heappush(heap, self._candidate(pair))
                 continue
-            token = self.tokens[pair[0]] + self.tokens[pair[1]]
-            too_long = rules.max_token_bytes is not None and len(token) > rules.max_token_bytes
-            if not too_long and token not in rules.forbidden:
+            if rules.allows(self.tokens[pair[0]] + self.tokens[pair[1]]):
                 return pair, count
         return None
 

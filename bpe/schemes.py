@@ -27,12 +27,17 @@ from bpe.unicode_classes import OTHER, UNICODE_VERSION, ClassTranslation
 
 __all__ = ["SCHEME_NAMES", "Scheme", "get_scheme"]
 
-SCHEME_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "none")
-"""Names that `get_scheme` knows besides `regex:PATTERN`; `none` leaves documents uncut (raw)."""
+SCHEME_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe", "none")
+"""Names that `get_scheme` knows besides `regex:PATTERN`; `none` leaves documents uncut (raw), and
+`superbpe`, the scheme of a second stage of training, leaves all the words of a line together."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
 _LOWER = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+
+# What SuperBPE's second stage keeps apart: digits, marks that stand together, and spaces but the
+# last before a word. Everything between is one pre-token, as far as the line goes.
+_SUPERBPE_APART = (r"\p{N}", r" ?[^\s\p{L}\p{N}]{2}", r" +(?!\S)")
 
 _PATTERNS = {
     "gpt2": (r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"),
@@ -54,6 +59,10 @@ _PATTERNS = {
         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     ),
     "whitespace": r"\s+|\S+",
+    "superbpe": (
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?| +(?!\S)"
+        rf"|(?:\p{{L}}++|(?!{'|'.join(_SUPERBPE_APART)})[^\n])++\n?|\n"
+    ),
 }
 _REGEX_PREFIX = "regex:"
 _LONG_S = 0x17F  # matches `s` where case is ignored, so no other letter can stand for it

@@ -17,11 +17,11 @@ from bpe.counting import (
 )
 from bpe.errors import CountTableError, SettingsError
 from bpe.id_arrays import binary_array
-from bpe.schemes import get_scheme
+from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
 
-__all__ = ["train", "train_raw"]
+__all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw"]
 
 _LOG = logging.getLogger(__name__)
 _BASE_TOKENS = 256
@@ -41,6 +41,8 @@ def train(
     min_frequency: int = 2,
     special_tokens: Sequence[str] = (),
     max_token_bytes: int | None = None,
+    max_words: int | None = None,
+    forbidden_parts: Sequence[bytes] = (),
     progress: ProgressCallback | None = None,
     training_record: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
@@ -52,7 +54,8 @@ def train(
     vocab_size: 256 + merges + special tokens. Training stops earlier when the best count is
         below min_frequency or no pair is left; the tokenizer's training record says which.
     pretokenizer: scheme that made the pre-tokens; a table made by another one is refused.
-    tie_order, min_frequency, max_token_bytes: see `bpe.backend.MergeRules`.
+    tie_order, min_frequency, max_token_bytes, max_words, forbidden_parts: see
+        `bpe.backend.MergeRules`.
     special_tokens: get the last ids, in this order; no merge spells one.
     training_record: more to keep in the tokenizer's training record; JSON values.
 
@@ -62,15 +65,18 @@ def train(
     >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
     [(b'a', b'a'), (b'b', b'c')]
     """
-    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
-    scheme = get_scheme(pretokenizer)
-    if isinstance(counts, pa.Table):
-        _check_scheme(counts, scheme.name, scheme.unicode_version)
-        words, weights, firsts = _table_columns(counts)
-    else:
-        words, weights, firsts = _mapping_columns(counts)
+    rules = make_rules(
+        vocab_size,
+        tie_order,
+        min_frequency,
+        special_tokens,
+        max_token_bytes,
+        max_words=max_words,
+        forbidden_parts=forbidden_parts,
+    )
+    words, weights, firsts = read_counts(counts, get_scheme(pretokenizer))
     learned = get_backend().train_words(words, weights, firsts, rules, progress)
-    return _make_tokenizer(
+    return make_tokenizer(
         learned,
         vocab_size=vocab_size,
         rules=rules,
@@ -89,6 +95,8 @@ def train_raw(
     special_tokens: Sequence[str] = (),
     special_text: str = "text",
     max_token_bytes: int | None = None,
+    max_words: int | None = None,
+    forbidden_parts: Sequence[bytes] = (),
     progress: ProgressCallback | None = None,
     training_record: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
@@ -102,7 +110,15 @@ def train_raw(
     >>> train_raw([b"ba az"], 259, min_frequency=1).merges
     [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
     """
-    rules = _make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes)
+    rules = make_rules(
+        vocab_size,
+        tie_order,
+        min_frequency,
+        special_tokens,
+        max_token_bytes,
+        max_words=max_words,
+        forbidden_parts=forbidden_parts,
+    )
     if isinstance(documents, (bytes, str)):
         raise SettingsError("documents is one text: pass a list of documents, [text]")
     if isinstance(documents, (pa.Array, pa.ChunkedArray)):
@@ -111,7 +127,7 @@ def train_raw(
         texts = pa.array([to_bytes(document) for document in documents], pa.large_binary())
     texts, _ = apply_special_text(texts, special_text, special_tokens)
     learned = get_backend().train_raw(texts, rules, progress)
-    return _make_tokenizer(
+    return make_tokenizer(
         learned,
         vocab_size=vocab_size,
         rules=rules,
@@ -121,13 +137,17 @@ def train_raw(
     )
 
 
-def _make_rules(
+def make_rules(
     vocab_size: int,
     tie_order: str,
     min_frequency: int,
     special_tokens: Sequence[str],
     max_token_bytes: int | None,
+    *,
+    max_words: int | None = None,
+    forbidden_parts: Sequence[bytes] = (),
 ) -> MergeRules:
+    """The rules of a training, checked; see `train` for the arguments and errors."""
     if isinstance(special_tokens, str):
         raise SettingsError(
             f"special_tokens is the str {special_tokens!r}: pass a list, [{special_tokens!r}]"
@@ -144,8 +164,24 @@ def _make_rules(
         )
     specials = SpecialTokens({token: index for index, token in enumerate(special_tokens)})
     return MergeRules(
-        vocab_size - lowest, tie_order, min_frequency, max_token_bytes, specials.forbidden_bytes
+        vocab_size - lowest,
+        tie_order,
+        min_frequency,
+        max_token_bytes,
+        specials.forbidden_bytes,
+        max_words,
+        tuple(forbidden_parts),
     )
+
+
+def read_counts(
+    counts: Mapping[bytes, int] | pa.Table, scheme: Scheme
+) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array | None]:
+    """Words, their counts and their first positions, where known; see `train` for the errors."""
+    if isinstance(counts, pa.Table):
+        _check_scheme(counts, scheme.name, scheme.unicode_version)
+        return _table_columns(counts)
+    return _mapping_columns(counts)
 
 
 def _check_scheme(table: pa.Table, scheme: str, unicode_version: str) -> None:
@@ -204,7 +240,7 @@ def _mapping_columns(
     )
 
 
-def _make_tokenizer(
+def make_tokenizer(
     learned: MergeList,
     *,
     vocab_size: int,
@@ -213,17 +249,27 @@ def _make_tokenizer(
     special_tokens: Sequence[str],
     training_record: Mapping[str, Any] | None,
 ) -> Tokenizer:
+    """The tokenizer of merges that were learned by these rules; see `train` for the arguments.
+
+    Its training record says how training ended; a warning is logged if that was early.
+    """
     made = _BASE_TOKENS + len(learned.merges) + len(special_tokens)
     if made < vocab_size:
         reason = _STOPPED_EARLY[learned.stop_reason].format(min_frequency=rules.min_frequency)
         _LOG.warning("stopped at %d of %d tokens: %s", made, vocab_size, reason)
-    record = {
+    record: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": rules.min_frequency,
         "max_token_bytes": rules.max_token_bytes,
         "stop_reason": learned.stop_reason,
         "last_merge_count": learned.counts[-1] if learned.counts else None,
     }
+    if rules.max_words is not None:
+        record["max_words"] = rules.max_words
+    if rules.forbidden_parts:
+        record["forbidden_parts"] = [
+            part.decode("utf-8", "backslashreplace") for part in rules.forbidden_parts
+        ]
     return Tokenizer.from_merges(
         learned.merges,
         pretokenizer=pretokenizer,

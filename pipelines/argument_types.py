@@ -7,12 +7,15 @@ import re
 
 from bpe.errors import SettingsError
 from pipelines.read_options import parse_separator
+from pipelines.rounds.options import FIRST_BYTES_NAMES, SegmentBudget
 
 __all__ = [
+    "parse_budget",
     "parse_document_separator",
     "parse_folder",
     "parse_fraction",
     "parse_positive",
+    "parse_sample",
     "parse_size",
     "parse_vocab_sizes",
 ]
@@ -103,3 +106,37 @@ def parse_fraction(text: str) -> float:
 def parse_folder(text: str) -> str:
     """A path or address as the file layer takes it: `file:///a/b` is the local /a/b."""
     return text.removeprefix("file://")
+
+
+def parse_budget(text: str) -> SegmentBudget:
+    """A size, or a share of the state: '200kB', '0.5%'.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    if not text.strip().endswith("%"):
+        return SegmentBudget(bytes=parse_size(text))
+    try:
+        share = float(text.strip()[:-1]) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share such as 1% or 0.2%, up to 100%")
+    return SegmentBudget(share=share, least=0)
+
+
+def parse_sample(text: str) -> int | str:
+    """A size, 'all', or the name of a sample.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    if text == "all" or text in FIRST_BYTES_NAMES:
+        return text
+    try:
+        return parse_size(text)
+    except argparse.ArgumentTypeError:
+        names = ", ".join(FIRST_BYTES_NAMES)
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no size such as 500MB, nor 'all', nor one of {names}"
+        ) from None

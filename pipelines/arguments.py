@@ -8,10 +8,18 @@ from __future__ import annotations
 import argparse
 
 from bpe.version import __version__
-from pipelines.argument_types import parse_folder, parse_size, parse_vocab_sizes
+from pipelines.argument_types import (
+    parse_budget,
+    parse_folder,
+    parse_sample,
+    parse_size,
+    parse_vocab_sizes,
+)
 from pipelines.encode_arguments import add_encode, add_plan
 from pipelines.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.output_arguments import add_export, add_head, add_inspect, add_verify
+from pipelines.presets import PRESETS
+from pipelines.rounds.options import ENGINES, SegmentBudget
 
 __all__ = ["UsageError", "make_parser"]
 
@@ -52,17 +60,28 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--tie-order",
         choices=("hf", "id", "bytes", "first"),
-        default="hf",
         help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",
     )
     add(
         "--min-frequency",
         type=int,
-        default=2,
         metavar="N",
         help="stop when no pair occurs N times (default: 2)",
     )
     add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
+    add(
+        "--preset",
+        choices=tuple(PRESETS),
+        help="settings by the name of what they reproduce: feste (no pre-tokenizer, tie order "
+        "bytes, no minimum frequency), superbpe (with --superbpe-from: the published patterns)",
+    )
+    add(
+        "--superbpe-from",
+        type=int,
+        metavar="N",
+        help="train in two stages: N merges inside words, then merges across them, of at most "
+        "four words and without a colon and a space in it",
+    )
     _add_train_extras(parser)
     add_overwrite(parser)
     add_input(parser)
@@ -96,7 +115,57 @@ def _add_train_extras(parser: argparse.ArgumentParser) -> None:
         "--driver-memory",
         type=parse_size,
         metavar="SIZE",
-        help="refuse a training that needs more than this (default: half of this machine's)",
+        help="train in rounds what needs more than this on the driver (default: half of this "
+        "machine's)",
+    )
+    _add_rounds(parser)
+
+
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
+    """Training in merge rounds, and the sample that training without a pre-tokenizer takes."""
+    add = parser.add_argument_group("training without a pre-tokenizer, and in rounds").add_argument
+    add(
+        "--sample-bytes",
+        type=parse_sample,
+        metavar="SIZE|all",
+        help="--pretokenizer none: train on about so much of the text, drawn evenly from all of it "
+        "(default: all up to 1GiB, and 1GiB of more)",
+    )
+    add("--sample-seed", type=int, default=0, metavar="N", help="draw another sample (default: 0)")
+    add(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        help="where merges are chosen: on the driver, or in rounds over all workers, which gives "
+        "the same merges (default: on the driver if its memory allows)",
+    )
+    add(
+        "--state-shards",
+        type=int,
+        metavar="N",
+        help="rounds: spread the state over about N files (default: by its size)",
+    )
+    add(
+        "--segment-budget",
+        type=parse_budget,
+        default=SegmentBudget(),
+        metavar="SIZE|PERCENT%",
+        help="rounds: send so much to the driver a round, also as a share of the text; more makes "
+        "fewer rounds (default: 1%%, at least 1MiB)",
+    )
+    add(
+        "--shard-segment-cap",
+        type=parse_size,
+        metavar="SIZE",
+        help="rounds: let no shard send more (default: the budget, at most 8MiB)",
+    )
+    add(
+        "--rounds-per-job",
+        type=int,
+        default=1,
+        metavar="R",
+        help="rounds: chain R rounds in one pipeline, for runners where starting a job takes "
+        "minutes (default: 1)",
     )
 
 

@@ -29,6 +29,7 @@ from pipelines.output_files import (
     is_local,
     join,
     list_files,
+    open_for_reading,
     read_bytes,
     write_atomically,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "clear_counts",
     "finish_counts",
     "load_counts",
+    "open_counts",
     "read_count_manifest",
     "refuse_other_counts",
 ]
@@ -78,6 +80,27 @@ class CountArtifact:
     def totals(self) -> dict[str, Any]:
         """What was counted, as plain values; empty if nobody wrote it down."""
         return {} if self.manifest is None else dict(msgspec.to_builtins(self.manifest.totals))
+
+    @property
+    def words(self) -> int:
+        """How many distinct words there are, loaded or not."""
+        return self.table.num_rows if self.manifest is None else self.manifest.totals.words
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `table` holds the words, and not their columns and metadata alone."""
+        return int(self.table.num_rows) == self.words
+
+    def bucket_files(self, path: str) -> list[tuple[str, str, str]]:
+        """Folder, name and sha256 (hex) of each file of the table.
+
+        Args:
+            path: that the table was opened with.
+        """
+        if self.manifest is not None:
+            return [(path, each.name, each.sha256) for each in self.manifest.files]
+        folder, name = os.path.split(path)
+        return [(folder, name, self.digest)]
 
 
 def clear_counts(directory: str) -> None:
@@ -235,6 +258,36 @@ def refuse_other_counts(
         )
 
 
+def open_counts(directory: str) -> CountArtifact:
+    """A complete count table whose words are not loaded: `table` has no rows but all metadata.
+
+    Raises:
+        CountTableError: it is missing or damaged as far as this shows; names the file.
+    """
+    manifest = _complete_manifest(directory)
+    path = join(directory, manifest.files[0].name)
+    if not exists(path):
+        raise CountTableError(f"{path}: is missing; {_COUNT_AGAIN}")
+    with open_for_reading(path) as file:
+        try:
+            schema = pa.ipc.open_file(file).schema
+        except pa.ArrowInvalid as error:
+            raise CountTableError(f"{path}: is damaged: {error}; {_COUNT_AGAIN}") from error
+    return CountArtifact(schema.empty_table(), manifest.digest, manifest)
+
+
+def _complete_manifest(directory: str) -> CountManifest:
+    manifest = read_count_manifest(directory)
+    if manifest is None:
+        raise CountTableError(
+            f"{join(directory, _MANIFEST)}: is missing: the folder holds no complete count table "
+            "(beam-bpe train writes one to OUTPUT/counts)"
+        )
+    if not manifest.files:
+        raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
+    return manifest
+
+
 def load_counts(directory: str) -> CountArtifact:
     """Read a complete count table and check every file of it.
 
@@ -247,12 +300,7 @@ def load_counts(directory: str) -> CountArtifact:
     """
     if is_local(directory) and os.path.isfile(directory):
         return _load_count_file(directory)
-    manifest = read_count_manifest(directory)
-    if manifest is None:
-        raise CountTableError(
-            f"{join(directory, _MANIFEST)}: is missing: the folder holds no complete count table "
-            "(beam-bpe train writes one to OUTPUT/counts)"
-        )
+    manifest = _complete_manifest(directory)
     tables = []
     for entry in manifest.files:
         path = join(directory, entry.name)
@@ -262,8 +310,6 @@ def load_counts(directory: str) -> CountArtifact:
                 f"{path}: is missing or not what its manifest says; {_COUNT_AGAIN}"
             )
         tables.append(pa.ipc.open_file(pa.py_buffer(data)).read_all())
-    if not tables:
-        raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
     table = pa.concat_tables(tables)
     _check_totals(directory, manifest, table)
     table = table.combine_chunks()

@@ -24,10 +24,16 @@ _HASHED_BYTES = 32
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-def to_ipc(table: pa.Table) -> bytes:
-    """The table as one Arrow IPC stream with one record batch."""
+def to_ipc(table: pa.Table, *, compression: str | None = None) -> bytes:
+    """The table as one Arrow IPC stream with one record batch.
+
+    Args:
+        table: any.
+        compression: `zstd` or `lz4`, of its columns; None for none.
+    """
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
+    options = pa.ipc.IpcWriteOptions(compression=compression)
+    with pa.ipc.new_stream(sink, table.schema, options=options) as writer:
         writer.write_table(table.combine_chunks())
     return bytes(sink.getvalue())
 

@@ -35,6 +35,7 @@ __all__ = [
     "prepare_output",
     "publish",
     "read_bytes",
+    "remove_empty_folder",
     "remove_temporary_files",
     "temporary_path",
     "write_atomically",
@@ -198,9 +199,14 @@ def remove_temporary_files(directory: str) -> None:
     """Remove what killed attempts left behind, and the folder of temporary files if it is empty."""
     folder = join(directory, TEMPORARY)
     delete_files(folder, [name for name in list_files(folder) if is_temporary_name(name)])
-    if is_local(folder):
+    remove_empty_folder(folder)
+
+
+def remove_empty_folder(directory: str) -> None:
+    """Remove a folder if it is local and empty; object stores have none."""
+    if is_local(directory):
         with suppress(OSError):
-            os.rmdir(folder)
+            os.rmdir(directory)
 
 
 class HashingFile:

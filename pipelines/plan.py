@@ -106,7 +106,11 @@ class Plan:
 
 
 def make_plan(
-    files: InputList | Sequence[InputFile], options: ReadOptions, *, unit_bytes: int = 64 << 20
+    files: InputList | Sequence[InputFile],
+    options: ReadOptions,
+    *,
+    unit_bytes: int = 64 << 20,
+    fewest_units: int = UNITS_WANTED,
 ) -> Plan:
     """Plan the reading of some files.
 
@@ -115,6 +119,7 @@ def make_plan(
         options: `range_bytes` sets where files may be cut.
         unit_bytes: the most that a unit should hold, bytes; a range is never cut, so that units
             may hold up to a range more. Small inputs get smaller units.
+        fewest_units: how many units to have, if ranges are small enough for it.
 
     Raises:
         SettingsError: `unit_bytes` is below 1, or a file's name is not UTF-8.
@@ -125,7 +130,7 @@ def make_plan(
     for file in listed:
         check_name(file.path)
     total = sum(_file_cost(file) for file in listed)
-    target = min(unit_bytes, max(options.range_bytes, total // UNITS_WANTED))
+    target = min(unit_bytes, max(options.range_bytes, total // fewest_units))
     units = tuple(
         Unit(index, _join_ranges(ranges))
         for index, ranges in enumerate(_group(_cut(listed, options.range_bytes), target))

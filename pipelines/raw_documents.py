@@ -7,90 +7,92 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from bpe.backend import get_backend
-from bpe.counting import apply_special_text
-from bpe.cut_points import CutFinder
-from bpe.errors import BpeError, SettingsError
-from bpe.schemes import get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
 from bpe.training import train_raw
 from pipelines.inputs import ReadOptions
 from pipelines.output_folder import delete_rejects
-from pipelines.plan import Plan, Unit
-from pipelines.progress import format_bytes
-from pipelines.read_documents import read_unit
+from pipelines.plan import Plan
 from pipelines.rejects import Rejects, check_limit
-from pipelines.special_text import refuse_special_text
-from pipelines.train_bpe import TrainSettings, raw_memory, truncate_to_sizes
+from pipelines.rounds.options import Sample
+from pipelines.rounds.raw_sequences import RawTotals, read_sequences
+from pipelines.rounds.sequence_builder import SequenceBuilder, divide
+from pipelines.train_bpe import TrainSettings, truncate_to_sizes
 
-__all__ = ["read_raw_documents", "train_raw_sizes"]
+__all__ = ["read_raw_documents", "text_bytes", "train_raw_sizes"]
 
 # Text usually takes up three to four times its compressed size.
 _UNPACKED = 4
 
 
+def text_bytes(plan: Plan) -> int:
+    """How much text a plan holds; an estimate where it is compressed, or in JSON."""
+    return sum(
+        file.size * (_UNPACKED if file.compression != "none" or file.format == "parquet" else 1)
+        for file in plan.files
+    )
+
+
 def read_raw_documents(
-    plan: Plan, read: ReadOptions, settings: TrainSettings, output: str
-) -> tuple[pa.ChunkedArray, dict[str, Any]]:
-    """All documents of a plan, whole and in order; with `allow` cut at special tokens.
+    plan: Plan, read: ReadOptions, settings: TrainSettings, output: str, sample: Sample
+) -> tuple[pa.LargeBinaryArray, dict[str, Any]]:
+    """The documents of a plan, whole and in order; with `allow` cut at special tokens.
 
     Args:
         plan: what to read.
         read: how.
         settings: the special tokens, and what their text means.
         output: folder for the lists of rejected rows; those of an earlier attempt are removed.
+        sample: which part to take.
 
     Returns:
-        The documents (large_binary), and totals: documents and bytes read, rejects and accepted
-        anomalies by name, and special_text: how often each special token is spelled out.
+        The documents that hold any text, and totals: documents and bytes read, bytes sampled,
+        rejects and accepted anomalies by name, and special_text: how often each special token is
+        spelled out.
 
     Raises:
         BadRecordError, BadFileError: bad input where the policy is to stop.
         InputError: a special token in a document where the policy is to reject.
     """
-    finder = CutFinder(get_scheme("none"))
     specials = SpecialTokens({token: i for i, token in enumerate(settings.special_tokens)})
-    documents = size = 0
-    rejected, accepted, hits = Counter[str](), Counter[str](), Counter[str]()
-    texts: list[pa.LargeBinaryArray] = []
+    totals = RawTotals.start()
+    rejected, accepted = Counter[str](), Counter[str]()
+    builder = SequenceBuilder()
     delete_rejects(output)
     for unit in plan.units:
         rejects = Rejects(unit, read)
-        for batch in read_unit(unit, read, finder, rejects):
-            # A scheme without cuts leaves each document in one piece.
-            documents += batch.num_rows
-            size += pc.sum(pc.binary_length(batch["text"])).as_py()
-            hits.update(specials.count(batch["text"]))
-            texts.append(_apply_special_text(batch, settings, unit))
+        for found in read_sequences(
+            *(unit, read, specials, settings.special_text, sample, rejects, totals)
+        ):
+            if sample.first_bytes is None:
+                builder.add(found)
+                continue
+            builder.add(divide(found, sample.first_bytes - builder.size)[0])
+            if builder.size == sample.first_bytes:
+                break
         rejects.write(output)
         rejected.update(rejects.counts)
         accepted.update(rejects.accepted)
+        if builder.size == sample.first_bytes:
+            break
     check_limit(rejected, read.max_bad_records, output)
-    totals = {
-        "documents": documents,
-        "bytes": size,
-        "rejects": dict(sorted(rejected.items())),
+    totals.kept_bytes = builder.size
+    return builder.take().to_binary(), describe_totals(totals, rejected, accepted, sample)
+
+
+def describe_totals(
+    totals: RawTotals, rejects: Mapping[str, int], accepted: Mapping[str, int], sample: Sample
+) -> dict[str, Any]:
+    """Totals of raw text as a training record and the summary tell them."""
+    described: dict[str, Any] = {
+        "documents": totals.documents,
+        "bytes": totals.bytes,
+        "rejects": dict(sorted(rejects.items())),
         "accepted": dict(sorted(accepted.items())),
-        "special_text": dict(sorted(hits.items())),
+        "special_text": dict(sorted(totals.special_text.items())),
     }
-    return pa.chunked_array(texts, pa.large_binary()), totals
-
-
-def _apply_special_text(
-    batch: pa.RecordBatch, settings: TrainSettings, unit: Unit
-) -> pa.LargeBinaryArray:
-    try:
-        texts, _ = apply_special_text(batch["text"], settings.special_text, settings.special_tokens)
-    except BpeError as error:
-        if settings.special_text == "reject":
-            specials = SpecialTokens({token: i for i, token in enumerate(settings.special_tokens)})
-            refuse_special_text(specials, batch, unit)
-        first, last = batch["document_id"][0], batch["document_id"][-1]
-        raise type(error)(f"{batch['source'][0]}, documents {first} to {last}: {error}") from error
-    return texts
+    return described if sample.is_whole else {**described, "sampled_bytes": totals.kept_bytes}
 
 
 def train_raw_sizes(
@@ -100,10 +102,10 @@ def train_raw_sizes(
     record: Mapping[str, Any],
     *,
     output: str,
-    memory: int,
+    sample: Sample,
     progress: Callable[[int, int], None] | None = None,
 ) -> tuple[dict[int, Tokenizer], dict[str, Any]]:
-    """Read the corpus into memory and train on it.
+    """Read the corpus, or a sample of it, into memory and train on it.
 
     Args:
         plan: what to read.
@@ -111,27 +113,13 @@ def train_raw_sizes(
         settings: what decides the merges; the pre-tokenizer is `none`.
         record: stored as each tokenizer's training record.
         output: folder for the lists of rejected rows.
-        memory: refuse what takes more, in bytes.
+        sample: which part to take.
         progress: called with merges made and merges wanted, now and then.
 
     Returns:
         The tokenizer of each size that was asked for, and totals; see `read_raw_documents`.
-
-    Raises:
-        SettingsError: the corpus is too large.
     """
-    unpacked = sum(
-        file.size * (_UNPACKED if file.compression != "none" or file.format == "parquet" else 1)
-        for file in plan.files
-    )
-    needed = raw_memory(unpacked, get_backend().name)
-    if needed > memory:
-        raise SettingsError(
-            f"training without a pre-tokenizer on {format_bytes(unpacked)} of text takes about "
-            f"{format_bytes(needed)} of memory, and --driver-memory allows {format_bytes(memory)}; "
-            "allow more, or give less input"
-        )
-    documents, totals = read_raw_documents(plan, read, settings, output)
+    documents, totals = read_raw_documents(plan, read, settings, output, sample)
     largest = train_raw(
         documents,
         settings.vocab_sizes[-1],

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe.errors import SettingsError
+from bpe.second_stage import SUPERBPE, train_second_stage
 from bpe.tokenizer import Tokenizer, extend_golden
 from bpe.training import train
 from pipelines.count_tables import add_tables, from_ipc
@@ -31,6 +31,7 @@ __all__ = [
     "TrainSettings",
     "model_directories",
     "save_models",
+    "train_second_sizes",
     "train_sizes",
     "truncate_to_sizes",
 ]
@@ -50,6 +51,10 @@ class TrainSettings:
         max_token_bytes: longest token made, or None.
         special_tokens: added after the merges, in this order.
         special_text: what special tokens in the text meant when it was counted.
+        superbpe_from: merges of a first stage that a second one goes on from, across words; None
+            for a training of one stage. The pre-tokenizer is that of the first stage, or, for the
+            second one itself, `superbpe`.
+        preset: name of the preset that the settings come from, for the record; None for none.
 
     Raises:
         SettingsError: a vocabulary size without room for the bytes and the special tokens; a
@@ -63,6 +68,8 @@ class TrainSettings:
     max_token_bytes: int | None = None
     special_tokens: tuple[str, ...] = ()
     special_text: str = "text"
+    superbpe_from: int | None = None
+    preset: str | None = None
 
     def __post_init__(self) -> None:
         for token in self.special_tokens:
@@ -72,6 +79,8 @@ class TrainSettings:
                     f"--special-token {token!r}: is {fault}; give each once, with its own text"
                 )
         least = _BYTES + len(self.special_tokens)
+        if self.superbpe_from is not None:
+            self._check_stages()
         if not self.vocab_sizes or self.vocab_sizes[0] < least:
             raise SettingsError(
                 f"--vocab-size {','.join(map(str, self.vocab_sizes))}: at least {least} is needed: "
@@ -82,8 +91,48 @@ class TrainSettings:
         if self.max_token_bytes is not None and self.max_token_bytes < 1:
             raise SettingsError(f"--max-token-bytes {self.max_token_bytes}: at least 1 is needed")
 
+    def _check_stages(self) -> None:
+        first = self.superbpe_from or 0
+        least = _BYTES + len(self.special_tokens) + first
+        if first < 1:
+            raise SettingsError(f"--superbpe-from {first}: at least 1 merge is needed")
+        if self.vocab_sizes and self.vocab_sizes[0] <= least:
+            raise SettingsError(
+                f"--superbpe-from {first}: the first stage alone makes {least} tokens, and "
+                f"--vocab-size asks for {self.vocab_sizes[0]}; ask for more, or for fewer merges "
+                "of the first stage"
+            )
+        if self.pretokenizer == "none" or self.tie_order == "first":
+            wrong = "--pretokenizer none" if self.pretokenizer == "none" else "--tie-order first"
+            raise SettingsError(
+                f"--superbpe-from {first}: does not go with {wrong}: the first stage needs words, "
+                "and the second one cannot tell which pair comes first in the text"
+            )
+
+    @property
+    def first_stage(self) -> TrainSettings:
+        """Settings of the first of two stages."""
+        size = _BYTES + len(self.special_tokens) + (self.superbpe_from or 0)
+        return replace(self, vocab_sizes=(size,), superbpe_from=None)
+
+    @property
+    def second_stage(self) -> TrainSettings:
+        """Settings of the second of two stages."""
+        return replace(self, pretokenizer=SUPERBPE.scheme)
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """Limits of tokens as `bpe.training.make_rules` takes them, besides their length."""
+        if self.superbpe_from is None:
+            return {}
+        return {"max_words": SUPERBPE.max_words, "forbidden_parts": SUPERBPE.forbidden_parts}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the training record and for comparison."""
+        further = {"superbpe_from": self.superbpe_from, "preset": self.preset}
+        return self._usual_values() | {name: each for name, each in further.items() if each}
+
+    def _usual_values(self) -> dict[str, Any]:
         return {
             "vocab_sizes": list(self.vocab_sizes),
             "pretokenizer": self.pretokenizer,
@@ -136,6 +185,31 @@ def train_sizes(
         special_tokens=settings.special_tokens,
         max_token_bytes=settings.max_token_bytes,
         progress=progress,
+        training_record=dict(record),
+    )
+    return truncate_to_sizes(largest, settings.vocab_sizes)
+
+
+def train_second_sizes(
+    table: pa.Table, first_stage: Tokenizer, settings: TrainSettings, *, record: Mapping[str, Any]
+) -> dict[int, Tokenizer]:
+    """Go on from a first stage, across words, to the largest size; and cut the others from it.
+
+    Args:
+        table: counts of the pre-tokens of the scheme `superbpe`.
+        first_stage: all of its merges stay.
+        settings: of the second stage.
+        record: stored as each tokenizer's training record.
+
+    Raises:
+        CountTableError: the table was counted with another scheme or policy.
+    """
+    largest = train_second_stage(
+        table,
+        first_stage,
+        settings.vocab_sizes[-1],
+        min_frequency=settings.min_frequency,
+        max_token_bytes=settings.max_token_bytes,
         training_record=dict(record),
     )
     return truncate_to_sizes(largest, settings.vocab_sizes)
@@ -231,11 +305,17 @@ class _TrainModels(beam.DoFn):
         yield from model_directories(self._output, models).items()
 
 
-def words_memory(table: pa.Table, backend: str) -> int:
-    """Bytes that training on a count table takes, roughly and rather too high."""
+def words_memory(words: int, text_bytes: int, backend: str) -> int:
+    """Bytes that training on a count table takes, roughly and rather too high.
+
+    Args:
+        words: how many distinct words there are.
+        text_bytes: bytes of all of them together.
+        backend: `python` or `native`.
+    """
     per_byte, per_word = _WORD_COSTS[backend]
-    text = pc.sum(pc.binary_length(table["word"])).as_py() or 0
-    return int(table.nbytes + text * per_byte + table.num_rows * per_word)
+    # The table itself: text, an offset and a count.
+    return text_bytes * (per_byte + 1) + words * (per_word + 16)
 
 
 def raw_memory(text_bytes: int, backend: str) -> int:

@@ -4,8 +4,21 @@ from schemas.count_manifest import BucketFile, CountManifest, CountTotals
 from schemas.documents import DOCUMENT_PIECES
 from schemas.encoded_batches import encoded_batch_schema
 from schemas.packed_shards import packed_shard_schema
-from schemas.pair_counts import BOUNDARY_FIXES, BOUNDARY_RECORDS, PAIR_COUNTS, SEGMENTS
-from schemas.round_records import MERGES, RoundRecord, StateFile
+from schemas.pair_counts import (
+    BOUNDARY_FIXES,
+    BOUNDARY_RECORDS,
+    PAIR_COUNTS,
+    RANKED_PAIRS,
+    SEGMENTS,
+)
+from schemas.round_records import (
+    MERGES,
+    CountRecord,
+    InitialRecord,
+    RoundSummary,
+    SegmentsRecord,
+)
+from schemas.round_state import StateFile, round_state_schema
 from schemas.run_record import RunRecord
 from schemas.shuffle_spills import shuffle_spill_schema
 from schemas.sidecars import (
@@ -28,15 +41,19 @@ __all__ = [
     "DOCUMENT_PIECES",
     "MERGES",
     "PAIR_COUNTS",
+    "RANKED_PAIRS",
     "SEGMENTS",
     "BucketFile",
     "CountManifest",
+    "CountRecord",
     "CountTotals",
+    "InitialRecord",
     "Manifest",
     "OutputTotals",
     "PackingTotals",
-    "RoundRecord",
+    "RoundSummary",
     "RunRecord",
+    "SegmentsRecord",
     "ShardSidecar",
     "SplitTotals",
     "Spread",
@@ -46,6 +63,7 @@ __all__ = [
     "check_version",
     "encoded_batch_schema",
     "packed_shard_schema",
+    "round_state_schema",
     "shuffle_spill_schema",
     "token_shard_schema",
     "token_type",

@@ -4,24 +4,28 @@
 #include <cstdint>
 #include <vector>
 
-#include "arrow_columns.h"
+#include "merge_limits.h"
+#include "token_sequences.h"
 
 namespace beam_bpe {
 
-// All pairs that occur, ascending by (left, right).
+// Pairs that occur, ascending by (left, right).
 struct PairCounts {
   std::vector<uint32_t> left;    // id
   std::vector<uint32_t> right;   // id
-  std::vector<int64_t> counts;   // adjacent places that hold the pair, overlaps included
+  std::vector<int64_t> counts;   // places that hold the pair, overlaps included, times the weight
 };
 
 // uint32 left ids, uint32 right ids, int64 counts.
 std::vector<OwnedColumn> to_columns(PairCounts pairs);
 
-// Pairs within the lists ids[offsets[i]] to ids[offsets[i + 1] - 1]; never across two lists.
-// Memory: 16 bytes for each distinct pair at a load of 3/8 to 3/4, and 16 for the result.
-// Throws InputError for offsets that do not ascend within the ids.
+// Pairs within the sequences, never across two, that a token may contain. `token_count`: ids are
+// below it.
+// Memory beside the result: 2 bytes for each token (4 if ids are uint32), 16 if sequences have
+// weights, and 16 for each id; for few ids 8 bytes for each possible pair, at most 16 MiB.
+// Throws CountTableError if a pair occurs more than 2^63 - 1 times.
 template <class Id>
-PairCounts count_pairs(const Id* ids, int64_t id_count, const Int64Column& offsets);
+PairCounts count_pairs(const TokenSequences<Id>& sequences, size_t token_count,
+                       const MergeLimits& limits);
 
 }  // namespace beam_bpe

@@ -18,23 +18,23 @@ constexpr int64_t kFloorRatio = 64;             // of the best count to the floo
 }  // namespace
 
 template <class Unit>
-PairTrainer<Unit>::PairTrainer(SymbolSequence<Unit> text, const TrainingRules& rules)
+PairTrainer<Unit>::PairTrainer(SymbolSequence<Unit> text, TokenStrings tokens,
+                               const TrainingRules& rules)
     : text_(std::move(text)), rules_(rules),
-      learned_{{}, {}, {}, TokenStrings(bytes_in_id_order(rules.tie_order)),
-               StopReason::kVocabSize},
-      limits_(rules.max_token_bytes, rules.forbidden, learned_.tokens),
-      queue_(rules.tie_order, learned_.tokens), units_of_(kFirstToken + 256, 1),
-      lefts_(kFirstToken + 256), rights_(kFirstToken + 256) {
+      learned_{{}, {}, {}, std::move(tokens), StopReason::kVocabSize},
+      limits_(rules.limits, learned_.tokens), queue_(rules.tie_order, learned_.tokens),
+      units_of_(kFirstToken + learned_.tokens.size(), 1), lefts_(units_of_.size()),
+      rights_(units_of_.size()) {
   if (rules.min_frequency < 1) throw SettingsError("min_frequency must be at least 1");
   if (rules.max_merges < 0) throw SettingsError("max_merges must be at least 0");
 }
 
 template <class Unit>
-LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress) {
+LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress, const StopBefore* stop) {
   using Clock = std::chrono::steady_clock;
   auto next_report = Clock::now();
   const auto made = [this] { return static_cast<int64_t>(learned_.left.size()); };
-  bool more = start_stage(false);
+  bool more = (stop == nullptr || heed_stop(*stop)) && start_stage(false);
   while (more && made() < rules_.max_merges) {
     if (progress && Clock::now() >= next_report) {
       progress(made(), rules_.max_merges);
@@ -42,6 +42,10 @@ LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress) {
     }
     uint32_t record;
     if (take_best(&record)) {
+      if (stop != nullptr && !is_better(pairs_[record], *stop)) {
+        learned_.stop_reason = StopReason::kStopBefore;
+        return std::move(learned_);
+      }
       merge(record);
       if (arena_is_full()) more = start_stage(false);
     } else {
@@ -51,6 +55,23 @@ LearnedMerges PairTrainer<Unit>::train(const TrainingProgress& progress) {
   if (made() < rules_.max_merges) learned_.stop_reason = why_no_more();
   if (progress) progress(made(), rules_.max_merges);
   return std::move(learned_);
+}
+
+// Spares the training pairs that are too rare to be better; false if none can be better.
+template <class Unit>
+bool PairTrainer<Unit>::heed_stop(const StopBefore& stop) {
+  const bool must_be_above = rules_.tie_order == TieOrder::kBytes;
+  if (must_be_above && stop.count == std::numeric_limits<int64_t>::max()) return false;
+  rules_.min_frequency = std::max(rules_.min_frequency, stop.count + (must_be_above ? 1 : 0));
+  return true;
+}
+
+template <class Unit>
+bool PairTrainer<Unit>::is_better(const PairRecord& pair, const StopBefore& stop) const {
+  if (pair.count != stop.count) return pair.count > stop.count;
+  if (rules_.tie_order == TieOrder::kBytes) return false;
+  const uint64_t bound = pair_key(stop.left, stop.right);
+  return pair_key(left_of(pair.key) - kFirstToken, right_of(pair.key) - kFirstToken) < bound;
 }
 
 // Calls `visit(seams, cells, count)` for all places where two symbols meet, some at a time, with

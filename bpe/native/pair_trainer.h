@@ -31,16 +31,23 @@ struct TrainingRules {
   int64_t max_merges = 0;                 // stop after so many
   TieOrder tie_order = TieOrder::kHuggingFace;
   int64_t min_frequency = 2;              // stop before a pair that occurs less often; at least 1
-  uint64_t max_token_bytes = 0;           // longest token; 0: no limit
-  std::vector<std::string> forbidden;     // byte strings that no merge may spell
+  TokenLimits limits;                     // tokens that no merge may make
   size_t spare_seams = size_t{1} << 22;   // tracked places beyond the text's units that end a stage
 };
 
-enum class StopReason { kVocabSize, kMinFrequency, kExhausted };
+// A pair of token ids that picks may not reach: training ends before the first that is not better,
+// by count or else by the order of ids; in the order by bytes the count alone makes it better.
+struct StopBefore {
+  int64_t count;
+  uint32_t left;
+  uint32_t right;
+};
+
+enum class StopReason { kVocabSize, kMinFrequency, kExhausted, kStopBefore };
 
 struct LearnedMerges {
   std::vector<uint32_t> left;    // token id of the left part of each merge
-  std::vector<uint32_t> right;   // token id of its right part; the result is token 256 + index
+  std::vector<uint32_t> right;   // token id of its right part; the result is the next token
   std::vector<int64_t> counts;   // occurrences when it was merged
   TokenStrings tokens;           // bytes of all tokens
   StopReason stop_reason;        // why there are no more
@@ -52,11 +59,12 @@ using TrainingProgress = std::function<void(int64_t, int64_t)>;
 template <class Unit>
 class PairTrainer {
  public:
-  // `text` must be finished and map bytes to symbols in the order of bytes_in_id_order.
-  PairTrainer(SymbolSequence<Unit> text, const TrainingRules& rules);
+  // `text` must be finished. `tokens` spells its symbols; the first merge makes the next one.
+  PairTrainer(SymbolSequence<Unit> text, TokenStrings tokens, const TrainingRules& rules);
 
-  // Learns all merges. Throws CountTableError if a pair occurs more than 2^63 - 1 times.
-  LearnedMerges train(const TrainingProgress& progress);
+  // Learns all merges, or those before `stop` if that is not null. Throws CountTableError if a
+  // pair occurs more than 2^63 - 1 times.
+  LearnedMerges train(const TrainingProgress& progress, const StopBefore* stop = nullptr);
 
  private:
   // What one merge does to the pairs with one neighbouring symbol.
@@ -72,6 +80,8 @@ class PairTrainer {
     uint32_t seam;
   };
 
+  bool heed_stop(const StopBefore& stop);
+  bool is_better(const PairRecord& pair, const StopBefore& stop) const;
   bool start_stage(bool floor_reached);
   void compact();
   void choose_floor(const PairSketch& sketch, bool floor_reached);

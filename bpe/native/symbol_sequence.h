@@ -5,6 +5,7 @@
 // or documents) are separated by a boundary unit; the array starts and ends with one.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <string_view>
@@ -24,12 +25,20 @@ constexpr Symbol kFirstToken = 2;   // the symbol of token id 0; token id i is s
 template <class Unit>
 class SymbolSequence {
  public:
-  // Room for exactly `units` units: every byte of every sequence, one boundary for each, and one.
-  // `symbol_of_byte` maps a byte of the input to its symbol.
-  SymbolSequence(uint64_t units, const std::array<Symbol, 256>& symbol_of_byte);
+  // Room for exactly `units` units: every byte or token of every sequence, one boundary for each,
+  // and one. `symbol_of_byte` maps a byte of the input to its symbol.
+  explicit SymbolSequence(uint64_t units, const std::array<Symbol, 256>& symbol_of_byte = {});
 
   // Appends a sequence that occurs `weight` times (at least once). Call in the order of the text.
   void add(std::string_view bytes, int64_t weight);
+
+  // The same for a sequence that is there as runs of tokens, after a call of start_sequence.
+  void start_sequence(int64_t weight) { start_run(size_, weight); }
+  void add_run(uint32_t token, uint64_t length) {
+    std::fill_n(units_.data() + size_, length, static_cast<Unit>(kFirstToken + token));
+    size_ += static_cast<uint32_t>(length);
+  }
+  void end_sequence() { units_[size_++] = kBoundary; }
 
   // Ends adding; weights can be asked for from now on.
   void finish();

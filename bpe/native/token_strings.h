@@ -11,12 +11,19 @@ namespace beam_bpe {
 
 class TokenStrings {
  public:
+  TokenStrings() = default;
+
   // Starts with the 256 single bytes: id i spells `bytes[i]`.
   explicit TokenStrings(const std::array<uint8_t, 256>& bytes) {
     for (const uint8_t byte : bytes) {
       text_.push_back(static_cast<char>(byte));
       ends_.push_back(text_.size());
     }
+  }
+
+  void append(std::string_view token) {
+    text_.append(token);
+    ends_.push_back(text_.size());
   }
 
   size_t size() const { return ends_.size(); }

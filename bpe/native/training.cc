@@ -63,7 +63,8 @@ LearnedMerges train_ordered(const BinaryColumn& words, const std::vector<uint32_
   SymbolSequence<Unit> text(units, symbols_of_bytes(rules.tie_order));
   for (const uint32_t i : order) text.add(words[i], counts != nullptr ? counts->values[i] : 1);
   text.finish();
-  return PairTrainer<Unit>(std::move(text), rules).train(progress);
+  TokenStrings tokens(bytes_in_id_order(rules.tie_order));
+  return PairTrainer<Unit>(std::move(text), std::move(tokens), rules).train(progress);
 }
 
 }  // namespace

@@ -113,7 +113,7 @@ inline void WordTable::add_short(const Key& key, size_t slot, int64_t count, int
   while (true) {
     Entry& entry = entries_[slot];
     if (entry.key == key) {
-      entry.count = checked_add(entry.count, count, "a word");
+      entry.count = checked_add(entry.count, count, what_);
       entry.first = std::min(entry.first, first);
       return;
     }
@@ -146,7 +146,7 @@ void WordTable::add_long(std::string_view word, uint64_t hash, int64_t count, in
     if (long_slots_[slot].tag != static_cast<uint32_t>(hash)) continue;
     LongWord& known = long_words_[long_slots_[slot].word - 1];
     if (known.hash == hash && bytes_of(known) == word) {
-      known.count = checked_add(known.count, count, "a word");
+      known.count = checked_add(known.count, count, what_);
       known.first = std::min(known.first, first);
       return;
     }

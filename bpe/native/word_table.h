@@ -24,7 +24,8 @@ struct WordCounts {
 
 class WordTable {
  public:
-  WordTable() { clear(); }
+  // `what` names a word in errors.
+  explicit WordTable(const char* what = "a word") : what_(what) { clear(); }
 
   // Counts the pre-tokens of a document whose first byte has the position `base`.
   // Throws CountTableError if a count exceeds 2^63 - 1, like all that adds.
@@ -95,6 +96,7 @@ class WordTable {
     return {arena_.data() + word.start, word.length};
   }
 
+  const char* what_;
   LargeArray<Entry> entries_;        // short words, open addressing, a power of two
   int shift_ = 0;                    // a hash's top bits are its first slot
   size_t short_words_ = 0;           // entries in use

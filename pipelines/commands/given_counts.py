@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from bpe.counting import CountMetadata, check_count_metadata, read_count_metadata
 from bpe.errors import CountTableError
 from bpe.schemes import get_scheme
-from pipelines.count_artifact import CountArtifact, load_counts
+from pipelines.count_artifact import CountArtifact, load_counts, open_counts
 from pipelines.count_words import CountSettings
+from pipelines.output_files import is_local
 
 __all__ = ["load_given_counts"]
 
@@ -16,6 +19,8 @@ def load_given_counts(
 ) -> CountArtifact:
     """The table of --from-counts, checked to be one of this training's kind.
 
+    The words of a folder are not loaded yet: they may be too many for this machine.
+
     Args:
         path: folder of a count table, or an Arrow IPC file.
         counting: how the words must have been counted.
@@ -24,7 +29,8 @@ def load_given_counts(
     Raises:
         CountTableError: the table is missing, damaged, or of another kind.
     """
-    artifact = load_counts(path)
+    is_file = is_local(path) and os.path.isfile(path)
+    artifact = load_counts(path) if is_file else open_counts(path)
     scheme = get_scheme(counting.pretokenizer)
     expected = CountMetadata(
         scheme.name,

@@ -24,19 +24,28 @@ def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def _show(data: bytes) -> str:
-    """Bytes as text where they are text, else as escapes."""
+def _show(data: bytes, *, in_hex: bool = False) -> str:
+    """Bytes as text where they are text, else as escapes; or all of them as <20><74>."""
+    if in_hex:
+        return "".join(f"<{byte:02x}>" for byte in data)
     try:
         return repr(data.decode())
     except UnicodeDecodeError:
         return repr(data)
 
 
+def _is_feste(tokenizer: Tokenizer) -> bool:
+    """Whether tokens are shown as Feste shows them."""
+    settings = tokenizer.training.get("settings")
+    return isinstance(settings, dict) and settings.get("preset") == "feste"
+
+
 def _print_pieces(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text.encode("utf-8", "surrogateescape"))
     _print(f"{len(ids)} tokens: {' '.join(map(str, ids.tolist()))}")
+    in_hex = _is_feste(tokenizer)
     for token_id in ids.tolist():
-        _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id))}")
+        _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id), in_hex=in_hex)}")
 
 
 def _print_overview(tokenizer: Tokenizer, count: int) -> None:
@@ -49,11 +58,16 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     if tokenizer.lossy:
         _print(f"normalizer       {tokenizer.normalizer}: decoding gives the normal form")
     model = tokenizer.model
+    in_hex = _is_feste(tokenizer)
+
+    def show(data: bytes) -> str:
+        return _show(data, in_hex=in_hex)
+
     _print(f"first {count} merges")
     for left, right, new in model.merges[:count]:
-        parts = f"{_show(model.tokens[left])} + {_show(model.tokens[right])}"
-        _print(f"{new:>8}  {parts} = {_show(model.tokens[new])}")
+        parts = f"{show(model.tokens[left])} + {show(model.tokens[right])}"
+        _print(f"{new:>8}  {parts} = {show(model.tokens[new])}")
     _print(f"longest {count} tokens")
     longest = sorted(model.tokens.items(), key=lambda item: (-len(item[1]), item[0]))
     for token_id, data in longest[:count]:
-        _print(f"{token_id:>8}  {len(data)} bytes  {_show(data)}")
+        _print(f"{token_id:>8}  {len(data)} bytes  {show(data)}")

@@ -1,36 +1,32 @@
 """`beam-bpe train`: a corpus into a tokenizer.
 
-Count on the workers (or take the counts that are there), train on the driver, write the model
-directory. Each step leaves something that the same command, started again, goes on from.
+Count on the workers (or take the counts that are there), train on the driver or in rounds, write
+the model directory. Each step leaves something that the same command, started again, goes on from.
 """
 
 from __future__ import annotations
 
-import os
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bpe.backend import get_backend
 from bpe.errors import ModelFileError, OutputError, SettingsError
 from bpe.formats.model_directory import CONFIG_NAME
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.given_counts import load_given_counts
-from pipelines.commands.train_summary import print_summary
-from pipelines.count_artifact import (
-    CountArtifact,
-    clear_counts,
-    finish_counts,
-    load_counts,
-    read_count_manifest,
-    refuse_other_counts,
+from pipelines.commands.train_job import (
+    COUNTS_FOLDER,
+    FIRST_STAGE,
+    SECOND_COUNTS,
+    TrainJob,
+    reading_settings_of,
 )
-from pipelines.count_words import CountWords, WriteCountTable
-from pipelines.inputs import ReadOptions
+from pipelines.commands.train_merges import make_models, sample_of
+from pipelines.commands.train_summary import print_summary
+from pipelines.count_artifact import CountArtifact, clear_counts, read_count_manifest
 from pipelines.manifest import file_sha256, input_record
 from pipelines.output_files import exists, join, prepare_output, remove_temporary_files
 from pipelines.output_folder import (
@@ -42,63 +38,21 @@ from pipelines.output_folder import (
     write_run,
 )
 from pipelines.output_lock import locked_output
-from pipelines.plan import Plan, make_plan
-from pipelines.progress import (
-    Stopwatch,
-    format_bytes,
-    format_count,
-    show_merges,
-    show_progress,
-)
-from pipelines.raw_documents import train_raw_sizes
-from pipelines.runner_setup import end_process, run_pipeline
-from pipelines.settings import (
-    describe_differences,
-    digest_of,
-    reading_settings,
-    refused_rejects,
-)
+from pipelines.plan import make_plan
+from pipelines.presets import resolve
+from pipelines.progress import Stopwatch
+from pipelines.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
+from pipelines.rounds.options import RoundOptions
+from pipelines.rounds.state_files import STATE_FOLDER
+from pipelines.runner_setup import runner_name
+from pipelines.settings import describe_differences, digest_of
 from pipelines.tokenizer_files import clear_model, find_models, load_copy
-from pipelines.train_bpe import (
-    TrainSettings,
-    save_models,
-    train_sizes,
-    words_memory,
-)
-from schemas.count_manifest import CountManifest
+from pipelines.train_bpe import TrainSettings, save_models
 from schemas.run_record import RunRecord
 
 __all__ = ["run"]
 
 _COMMAND = "train"
-COUNTS_FOLDER = "counts"
-_PRETOKENIZER = "gpt2"
-# A bucket is added on one worker; so much input makes tables of a few dozen megabytes.
-_INPUT_PER_BUCKET = 256 << 20
-_FEWEST_BUCKETS, _MOST_BUCKETS = 8, 256
-
-
-@dataclass(frozen=True)
-class _Job:
-    """What the steps of one command share."""
-
-    arguments: Namespace
-    options: PipelineOptions
-    read: ReadOptions
-    settings: TrainSettings
-    plan: Plan | None
-    listing: Mapping[str, int]
-
-    @property
-    def output(self) -> str:
-        return str(self.arguments.output)
-
-    @property
-    def memory(self) -> int:
-        """Bytes that training may take on this machine."""
-        if self.arguments.driver_memory is not None:
-            return int(self.arguments.driver_memory)
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
 
 
 def run(arguments: Namespace) -> int:
@@ -118,11 +72,13 @@ def run(arguments: Namespace) -> int:
     prepare_output(this.output)
     with locked_output(this.output):
         if _begin(this, record):
+            clear_rounds(join(this.output, ROUNDS_FOLDER))
             job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
             return 0
         text_read = _will_read_text(this)
-        models, totals = _make_models(this, given, record)
+        models, totals = make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
+        clear_rounds(join(this.output, ROUNDS_FOLDER))
         remove_temporary_files(this.output)
     print_summary(
         *(this.output, this.settings, models, totals, this.listing, watch.seconds),
@@ -131,13 +87,13 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _will_read_text(this: _Job) -> bool:
-    if this.plan is None or this.settings.pretokenizer == "none":
+def _will_read_text(this: TrainJob) -> bool:
+    if this.plan is None or this.is_raw:
         return this.plan is not None
     return read_count_manifest(join(this.output, COUNTS_FOLDER)) is None
 
 
-def _begin(this: _Job, record: Mapping[str, Any]) -> bool:
+def _begin(this: TrainJob, record: Mapping[str, Any]) -> bool:
     """Make the output folder this run's; returns whether all models are there already.
 
     Raises:
@@ -156,70 +112,102 @@ def _begin(this: _Job, record: Mapping[str, Any]) -> bool:
     return False
 
 
-def _folders(this: _Job) -> list[str]:
+def _folders(this: TrainJob) -> list[str]:
     """Sub-folders that a training writes into."""
     sizes = this.settings.vocab_sizes
     models = [str(size) for size in sizes] if len(sizes) > 1 else []
-    return [REJECTS_FOLDER, COUNTS_FOLDER, f"{COUNTS_FOLDER}/{REJECTS_FOLDER}", *models]
+    tables = [COUNTS_FOLDER, SECOND_COUNTS] if this.settings.superbpe_from else [COUNTS_FOLDER]
+    counts = [path for each in tables for path in (each, f"{each}/{REJECTS_FOLDER}")]
+    models += [FIRST_STAGE] if this.settings.superbpe_from else []
+    rounds = [ROUNDS_FOLDER, f"{ROUNDS_FOLDER}/{STATE_FOLDER}"]
+    return [REJECTS_FOLDER, *counts, *rounds, *models]
 
 
-def _make_models(
-    this: _Job, given: CountArtifact | None, record: dict[str, Any]
-) -> tuple[dict[int, Tokenizer], Mapping[str, Any]]:
-    """Count and train; returns the tokenizers by size, and the totals of what was read."""
-    if this.settings.pretokenizer == "none":
-        return _train_raw(this, record)
-    artifact = given or _count(this)
-    totals = _without_other_tokens(artifact.totals, this.settings.special_tokens)
-    record |= {"counts_digest": artifact.digest, "totals": totals}
-    return _train(this, artifact, record), totals
-
-
-def _without_other_tokens(
-    totals: Mapping[str, Any], special_tokens: Sequence[str]
-) -> dict[str, Any]:
-    """Totals of a count table as this training tells them: the table may know other tokens."""
-    hits = totals.get("special_text", {})
-    known = {token: hits[token] for token in special_tokens if token in hits}
-    return {**totals, "special_text": known} if totals else {}
-
-
-def _prepare(arguments: Namespace) -> _Job:
+def _prepare(arguments: Namespace) -> TrainJob:
     """Check everything that can be checked without reading the corpus."""
     options = job.beam_options(arguments)
+    chosen = resolve(
+        arguments.preset,
+        arguments.pretokenizer,
+        arguments.tie_order,
+        arguments.min_frequency,
+        arguments.superbpe_from,
+    )
     settings = TrainSettings(
         vocab_sizes=tuple(arguments.vocab_size),
-        pretokenizer=arguments.pretokenizer or _PRETOKENIZER,
-        tie_order=arguments.tie_order,
-        min_frequency=arguments.min_frequency,
+        pretokenizer=chosen.pretokenizer,
+        tie_order=chosen.tie_order,
+        min_frequency=chosen.min_frequency,
         max_token_bytes=arguments.max_token_bytes,
         special_tokens=tuple(arguments.special_token),
         special_text=arguments.special_text,
+        superbpe_from=arguments.superbpe_from,
+        preset=arguments.preset,
     )
     read = job.read_options(arguments)
+    rounds = _round_options(arguments, settings, options)
     if bool(arguments.from_counts) == bool(arguments.input or arguments.input_list):
         raise SettingsError("give either --input or --from-counts")
     if arguments.from_counts:
+        if settings.superbpe_from is not None:
+            raise SettingsError(
+                "--superbpe-from counts words of two kinds; give --input instead of --from-counts"
+            )
         if settings.pretokenizer == "none":
             raise SettingsError(
                 "--pretokenizer none trains on text, not on counts of words; give --input instead "
                 "of --from-counts"
             )
-        return _Job(arguments, options, read, settings, None, {})
+        return TrainJob(arguments, read, settings, rounds, None, {})
     inputs = job.list_and_report(arguments, read)
-    return _Job(arguments, options, read, settings, make_plan(inputs, read), inputs.counts)
+    plan = make_plan(inputs, read)
+    return TrainJob(arguments, read, settings, rounds, plan, inputs.counts)
 
 
-def _describe_inputs(this: _Job, given: CountArtifact | None) -> dict[str, Any]:
+def _round_options(
+    arguments: Namespace, settings: TrainSettings, beam_options: PipelineOptions
+) -> RoundOptions:
+    """Options of rounds and sample, as far as they go with the rest."""
+    rounds = RoundOptions(
+        engine=arguments.engine,
+        state_shards=arguments.state_shards,
+        budget=arguments.segment_budget,
+        shard_cap=arguments.shard_segment_cap,
+        rounds_per_job=arguments.rounds_per_job,
+        sample_bytes=arguments.sample_bytes,
+        sample_seed=arguments.sample_seed,
+    )
+    if rounds.sample_bytes not in (None, "all") and settings.pretokenizer != "none":
+        raise SettingsError(
+            f"--sample-bytes {rounds.sample_bytes}: belongs to --pretokenizer none; words are "
+            "counted in all of the text"
+        )
+    if rounds.engine == "rounds" and settings.tie_order == "first":
+        raise SettingsError(
+            "--engine rounds: --tie-order first cannot be had in rounds, where nobody sees the "
+            "whole text; choose hf, id or bytes, or leave --engine out"
+        )
+    if rounds.rounds_per_job > 1 and runner_name(beam_options) == "DaskRunner":
+        raise SettingsError(
+            f"--rounds-per-job {rounds.rounds_per_job}: on Dask a job starts in less than a "
+            "second, and its runner may do a step again whose input a later one has removed; "
+            "leave --rounds-per-job out"
+        )
+    return rounds
+
+
+def _describe_inputs(this: TrainJob, given: CountArtifact | None) -> dict[str, Any]:
     """The input as the training record tells it."""
     if given is not None or this.plan is None:
         return {"counts": given.digest if given else None}
+    sample = {"sample": sample_of(this).to_dict()} if this.is_raw else {}
     return {
+        **sample,
         "files": len(this.plan.files),
         "bytes": this.plan.total_bytes,
         "first": this.plan.files[0].path,
         "digest": digest_of(input_record(this.plan)),
-        "reading": _reading_settings(this.read),
+        "reading": reading_settings_of(this.read),
     }
 
 
@@ -231,21 +219,17 @@ def _golden_digest(path: str | None) -> str | None:
     return file_sha256(path)
 
 
-def _reading_settings(read: ReadOptions) -> dict[str, Any]:
-    """Reading options that can change the counts; where files are cut cannot."""
-    settings = reading_settings(read)
-    del settings["range_bytes"]
-    return settings
-
-
-def _clear_output(this: _Job) -> None:
-    clear_counts(join(this.output, COUNTS_FOLDER))
+def _clear_output(this: TrainJob) -> None:
+    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+        clear_counts(join(this.output, folder))
+    clear_model(join(this.output, FIRST_STAGE))
+    clear_rounds(join(this.output, ROUNDS_FOLDER))
     delete_rejects(this.output)
     for directory in find_models(this.output):
         clear_model(directory)
 
 
-def _is_finished(this: _Job, record: Mapping[str, Any]) -> bool:
+def _is_finished(this: TrainJob, record: Mapping[str, Any]) -> bool:
     """Whether all models are there already.
 
     Raises:
@@ -287,81 +271,3 @@ def _flatten(record: Mapping[str, Any], place: str) -> dict[str, Any]:
             f"{join(place, CONFIG_NAME)}: the training record is damaged ({error}); train again "
             "with --overwrite"
         ) from error
-
-
-def _count(this: _Job) -> CountArtifact:
-    """The count table: the one that is there, or made now."""
-    if this.plan is None:
-        raise SettingsError("give either --input or --from-counts")
-    plan = this.plan
-    folder = join(this.output, COUNTS_FOLDER)
-    counting = this.settings.counting
-    settings = {**counting.to_dict(), **_reading_settings(this.read)}
-    manifest = read_count_manifest(folder)
-    if manifest is not None:
-        refuse_other_counts(folder, manifest, settings, input_record(plan))
-        _refuse_rejects(this, manifest)
-        job.note(f"kept the counts in {folder}")
-        return load_counts(folder)
-    clear_counts(folder)
-    buckets = min(_MOST_BUCKETS, max(_FEWEST_BUCKETS, plan.total_bytes // _INPUT_PER_BUCKET))
-    with show_progress("counting", plan.total_bytes) as progress:
-        run_pipeline(
-            this.options,
-            lambda pipeline: (
-                pipeline
-                | job.create_units(list(plan.units))
-                | CountWords(
-                    counting, this.read, buckets=buckets, output=folder, progress_folder=progress
-                )
-                | WriteCountTable(folder)
-            ),
-            lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(this.arguments)}"),
-        )
-    finish_counts(
-        folder,
-        len(plan.units),
-        settings,
-        input_record(plan),
-        this.listing,
-        max_bad_records=this.read.max_bad_records,
-    )
-    return load_counts(folder)
-
-
-def _refuse_rejects(this: _Job, manifest: CountManifest) -> None:
-    rejects = manifest.totals.rejects
-    if refused_rejects(rejects, this.read):
-        raise OutputError(
-            f"--output {this.output}: its counts left out bad rows or files ({rejects}); give "
-            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
-        )
-
-
-def _train(this: _Job, artifact: CountArtifact, record: Mapping[str, Any]) -> dict[int, Tokenizer]:
-    needed = words_memory(artifact.table, get_backend().name)
-    if needed > this.memory:
-        raise SettingsError(
-            f"training on {format_count(artifact.table.num_rows)} distinct words takes about "
-            f"{format_bytes(needed)} of memory, and --driver-memory allows "
-            f"{format_bytes(this.memory)}; allow more, or count a part of the corpus"
-        )
-    with show_merges(this.settings.vocab_sizes[-1]) as progress:
-        return train_sizes(artifact.table, this.settings, record=record, progress=progress)
-
-
-def _train_raw(
-    this: _Job, record: dict[str, Any]
-) -> tuple[dict[int, Tokenizer], Mapping[str, Any]]:
-    if this.plan is None:
-        raise SettingsError("--pretokenizer none needs --input")
-    with show_merges(this.settings.vocab_sizes[-1]) as progress:
-        return train_raw_sizes(
-            this.plan,
-            this.read,
-            this.settings,
-            record,
-            output=this.output,
-            memory=this.memory,
-            progress=progress,
-        )

@@ -45,6 +45,10 @@ def print_summary(
     if "documents" in totals:
         lines.append(f"documents        {format_count(totals['documents'])}")
         lines.append(f"bytes of text    {format_count(size)} ({format_bytes(size)})")
+    if "sampled_bytes" in totals:
+        sampled = totals["sampled_bytes"]
+        share = f"{100 * sampled / max(1, size):.3g} %"
+        lines.append(f"trained on       {format_count(sampled)} bytes of it ({share})")
     if "words" in totals:
         lines.append(f"pre-tokens       {format_count(totals['occurrences'])}")
         lines.append(f"distinct         {format_count(totals['words'])}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -116,28 +114,3 @@ def test_a_column_is_handed_over_once() -> None:
     assert pa.array(words).to_pylist() == [b"x"]
     with pytest.raises(ValueError, match="already"):
         words.__arrow_c_array__()
-
-
-@given(st.lists(st.lists(st.integers(0, 300), max_size=40), max_size=6))
-@settings(max_examples=100, deadline=None)
-def test_pair_counts_stay_within_lists(lists: list[list[int]]) -> None:
-    expected: dict[tuple[int, int], int] = {}
-    for ids in lists:
-        for pair in pairwise(ids):
-            expected[pair] = expected.get(pair, 0) + 1
-    for kind in (pa.uint16(), pa.uint32()):
-        column = pa.array(lists, pa.large_list(kind))
-        left, right, counts = (
-            pa.array(found).to_pylist()
-            for found in _native.count_pairs(column.values, column.offsets)
-        )
-        pairs = list(zip(left, right, strict=True))
-        assert pairs == sorted(expected)
-        assert dict(zip(pairs, counts, strict=True)) == expected
-
-
-def test_pair_counts_refuse_wrong_offsets() -> None:
-    ids = pa.array([1, 2, 3], pa.uint32())
-    for offsets in ([], [0, 4], [2, 1], [-1, 2]):
-        with pytest.raises(InputError, match="offsets must ascend"):
-            _native.count_pairs(ids, pa.array(offsets, pa.int64()))

@@ -21,10 +21,10 @@ def test_raw_training_beyond_the_memory_allowed_is_refused_before_reading(
 ) -> None:
     done = run(
         *("train", "--input", tiny, "--pretokenizer", "none", "--vocab-size", 300),
-        *("--driver-memory", "1MB", "--output", tmp_path / "out"),
+        *("--driver-memory", "1MB", "--engine", "driver", "--output", tmp_path / "out"),
     )
     assert done.code == 1
-    assert "--driver-memory" in done.err
+    assert "--driver-memory allows 1 MB; allow more, or train with --engine rounds" in done.err
 
 
 @pytest.mark.usefixtures("backend")

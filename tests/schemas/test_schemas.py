@@ -11,12 +11,13 @@ import pytest
 
 import schemas
 from schemas import (
+    CountRecord,
     Manifest,
-    RoundRecord,
     ShardSidecar,
     StateFile,
     UnitTotals,
     check_version,
+    round_state_schema,
     token_shard_schema,
     token_type,
     with_version,
@@ -30,10 +31,12 @@ ALL = {
     "word_counts": WORDS,
     "token_shards": token_shard_schema(50256),
     "pair_counts": schemas.PAIR_COUNTS,
+    "ranked_pairs": schemas.RANKED_PAIRS,
     "boundary_records": schemas.BOUNDARY_RECORDS,
     "boundary_fixes": schemas.BOUNDARY_FIXES,
     "segments": schemas.SEGMENTS,
     "merges": schemas.MERGES,
+    "round_state": round_state_schema(pa.uint16(), weighted=True),
 }
 
 
@@ -129,16 +132,28 @@ def sidecar(**changes: Any) -> dict[str, Any]:
 def test_records_come_back_from_json() -> None:
     for record in (
         msgspec.convert(sidecar(), ShardSidecar),
-        RoundRecord(
+        CountRecord(
             round=1,
-            step="count",
-            merges=30,
-            merges_sha256="00",
-            last_count=None,
-            bytes_sent=5,
-            seconds=0.5,
             settings_digest="11",
-            state_files=[StateFile(shard=0, file="s", bytes=1, sha256="22")],
+            merges=30,
+            adjacencies=70,
+            bytes_sent=5,
+            files={"heavy.arrow": "00"},
+            stop_reason=None,
+            state_files=[
+                StateFile(
+                    file="s",
+                    sequences=1,
+                    tokens=2,
+                    open_left=False,
+                    open_right=True,
+                    weighted=False,
+                    bytes=1,
+                    sha256="22",
+                )
+            ],
+            seconds=0.5,
+            ended=1.0,
         ),
     ):
         assert msgspec.json.decode(msgspec.json.encode(record), type=type(record)) == record

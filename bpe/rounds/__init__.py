@@ -1,0 +1,1 @@
+"""Exact training in merge rounds over sharded sequences of tokens."""

@@ -1,0 +1,90 @@
+"""What the steps of `beam-bpe train` share."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.options.pipeline_options import GoogleCloudOptions
+
+from pipelines.commands import job
+from pipelines.inputs import ReadOptions
+from pipelines.plan import Plan
+from pipelines.rounds.options import RoundOptions
+from pipelines.runner_setup import end_process, make_pipeline_options, run_pipeline
+from pipelines.settings import reading_settings
+from pipelines.train_bpe import TrainSettings
+
+__all__ = ["COUNTS_FOLDER", "FIRST_STAGE", "SECOND_COUNTS", "TrainJob", "reading_settings_of"]
+
+COUNTS_FOLDER = "counts"
+"""Sub-folder of the output for the count table."""
+
+SECOND_COUNTS = "counts-superbpe"
+"""The same for the second stage of SuperBPE."""
+
+FIRST_STAGE = "first-stage"
+"""Sub-folder of the output for the tokenizer of the first stage of SuperBPE."""
+
+_JOB_NAME = "beam-bpe-train"
+
+
+@dataclass(frozen=True)
+class TrainJob:
+    """One command.
+
+    Attributes:
+        arguments: as they were parsed.
+        read: how the input is read.
+        settings: what decides the merges, besides the input.
+        rounds: engine, sample, and how rounds are set up.
+        plan: the input; None for a training on counts.
+        listing: `InputList.counts`.
+    """
+
+    arguments: Namespace
+    read: ReadOptions
+    settings: TrainSettings
+    rounds: RoundOptions
+    plan: Plan | None
+    listing: Mapping[str, int]
+
+    @property
+    def output(self) -> str:
+        """Folder of the command."""
+        return str(self.arguments.output)
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether merges cross anything but document ends."""
+        return self.settings.pretokenizer == "none"
+
+    @property
+    def memory(self) -> int:
+        """Bytes that training may take on this machine."""
+        if self.arguments.driver_memory is not None:
+            return int(self.arguments.driver_memory)
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+
+    def run_job(self, name: str, build: Callable[[beam.Pipeline], Any]) -> None:
+        """Run the pipeline that `build` makes, under the job's name and this one."""
+        # Made anew for each: running a pipeline changes its options.
+        options = make_pipeline_options(self.arguments.beam_arguments)
+        cloud = options.view_as(GoogleCloudOptions)
+        cloud.job_name = f"{cloud.job_name or _JOB_NAME}-{name}"
+        run_pipeline(
+            options,
+            build,
+            lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(self.arguments)}"),
+        )
+
+
+def reading_settings_of(read: ReadOptions) -> dict[str, Any]:
+    """Reading options that can change the counts; where files are cut cannot."""
+    settings = reading_settings(read)
+    del settings["range_bytes"]
+    return settings

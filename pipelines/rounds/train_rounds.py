@@ -1,0 +1,145 @@
+"""Training in merge rounds from beginning to end: state, rounds, tokenizers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from bpe.backend import MergeList
+from bpe.tokenizer import Tokenizer
+from bpe.training import make_rules, make_tokenizer
+from pipelines.output_files import join
+from pipelines.progress import format_bytes, format_count
+from pipelines.rounds.checkpoints import ROUNDS_FOLDER
+from pipelines.rounds.options import RoundOptions, estimate_rounds
+from pipelines.rounds.round_loop import Rounds, run_rounds
+from pipelines.rounds.round_results import tokens_after
+from pipelines.rounds.setup import RoundSetup, ShardTask
+from pipelines.rounds.state_source import RunJob, StateSource, ensure_files, make_state
+from pipelines.settings import digest_of
+from pipelines.train_bpe import TrainSettings, truncate_to_sizes
+from schemas import InitialRecord, RoundSummary
+
+__all__ = ["RoundsJob", "train_in_rounds"]
+
+_FEWEST_BUCKETS, _MOST_BUCKETS = 4, 32
+# Pairs that reach the driver in a round: several times what any budget makes heavy.
+_PAIRS_ON_DRIVER = 1 << 19
+# Bytes of memory that the driver's simulation takes per byte of segments, and its least.
+_SIMULATION_BYTES, _DRIVER_LEAST = 64, 200 << 20
+
+
+@dataclass(frozen=True)
+class RoundsJob:
+    """How a command trains in rounds.
+
+    Attributes:
+        output: folder of the command.
+        options: of the rounds.
+        settings: what decides the merges.
+        run_job: runs a pipeline.
+        note: tells the user a sentence.
+        report: tells the user of a round that is done.
+    """
+
+    output: str
+    options: RoundOptions
+    settings: TrainSettings
+    run_job: RunJob
+    note: Callable[[str], None]
+    report: Callable[[RoundSummary], None]
+
+
+def train_in_rounds(
+    job: RoundsJob, source: StateSource, record: Mapping[str, Any]
+) -> tuple[dict[int, Tokenizer], dict[str, Any]]:
+    """Train on sharded state; goes on where an earlier run of the same command stopped.
+
+    Args:
+        job: how.
+        source: what the state is made of.
+        record: stored as each tokenizer's training record, with the table of rounds added.
+
+    Returns:
+        The tokenizer of each size that was asked for, and totals of what was read.
+
+    Raises:
+        BpeError: of any kind; what is done is kept, and the same command goes on from it.
+    """
+    folder, settings = join(job.output, ROUNDS_FOLDER), job.settings
+    initial, was_there = make_state(source, folder, job.output, settings.to_dict(), job.run_job)
+    setup = _make_setup(job, folder, initial)
+    if was_there:
+        job.note(f"resuming: kept the state in {folder}, and the rounds that are done")
+    job.note(_describe(job, setup, initial))
+    result = run_rounds(
+        Rounds(
+            setup=setup,
+            tasks=[ShardTask(i, each.file) for i, each in enumerate(initial.state_files)],
+            run_job=job.run_job,
+            ensure_initial_state=lambda: ensure_files(source, initial, folder, job.run_job),
+            report=job.report,
+            rounds_per_job=job.options.rounds_per_job,
+        )
+    )
+    largest = make_tokenizer(
+        _merge_list(result.merges, result.stop_reason, settings.tie_order),
+        vocab_size=settings.vocab_sizes[-1],
+        rules=setup.rules,
+        pretokenizer=settings.pretokenizer,
+        special_tokens=settings.special_tokens,
+        training_record={
+            **record,
+            "totals": initial.totals,
+            "rounds": [asdict(each) for each in result.rounds],
+        },
+    )
+    return truncate_to_sizes(largest, settings.vocab_sizes), initial.totals
+
+
+def _make_setup(job: RoundsJob, folder: str, initial: InitialRecord) -> RoundSetup:
+    settings, options = job.settings, job.options
+    shards = len(initial.state_files)
+    buckets = max(_FEWEST_BUCKETS, min(_MOST_BUCKETS, shards))
+    budget = options.budget.of(sum(each.tokens for each in initial.state_files))
+    return RoundSetup(
+        folder=folder,
+        rules=make_rules(
+            settings.vocab_sizes[-1],
+            settings.tie_order,
+            settings.min_frequency,
+            settings.special_tokens,
+            settings.max_token_bytes,
+            **settings.limits,
+        ),
+        shards=shards,
+        buckets=buckets,
+        kept_pairs=_PAIRS_ON_DRIVER // buckets,
+        budget=budget,
+        shard_cap=options.cap_of(budget),
+        settings_digest=digest_of(initial.settings),
+    )
+
+
+def _describe(job: RoundsJob, setup: RoundSetup, initial: InitialRecord) -> str:
+    """What is to be expected, in a sentence."""
+    tokens = sum(each.tokens for each in initial.state_files)
+    size = sum(each.bytes for each in initial.state_files)
+    rounds = estimate_rounds(setup.budget, tokens, setup.rules.max_merges)
+    memory = _DRIVER_LEAST + setup.budget * _SIMULATION_BYTES
+    wide = 2 if job.settings.vocab_sizes[-1] > 1 << 16 else 1
+    return (
+        f"training in rounds: about {rounds} rounds over {format_count(setup.shards)} shards, "
+        f"with {format_bytes(setup.budget)} of segments each; files in {setup.folder} take up to "
+        f"{format_bytes(2 * wide * size)}, the driver about {format_bytes(memory)} of memory"
+    )
+
+
+def _merge_list(merges: pa.Table, stop_reason: str, tie_order: str) -> MergeList:
+    tokens = tokens_after(merges, tie_order)
+    lefts, rights = merges["left"].to_pylist(), merges["right"].to_pylist()
+    pairs = [(tokens[left], tokens[right]) for left, right in zip(lefts, rights, strict=True)]
+    return MergeList(pairs, merges["count"].to_pylist(), stop_reason)

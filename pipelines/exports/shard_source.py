@@ -126,8 +126,8 @@ class ShardSource:
         for name, value in (("pack_mode", "best-fit"), ("pack_tail", "drop")):
             if settings.get(name) == value:
                 raise SettingsError(
-                    f"{self.directory}: was packed with --{name.replace('_', '-')} {value}, which "
-                    f"does not keep all documents whole and in order, and {title} cannot do without; "
+                    f"{self.directory}: was packed with --{name.replace('_', '-')} {value}: not "
+                    f"all documents are whole and in order, which {title} cannot do without; "
                     "export to hf, mds or litdata, which take the packed rows, or encode without "
                     "--pack"
                 )

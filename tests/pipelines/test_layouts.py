@@ -106,7 +106,8 @@ def test_workers_do_not_decide_bytes_and_no_document_is_lost(
     assert totals["rejected"] == rejected
     assert run("verify", one, "--full").code == 0
     assert "document" in run("head", one).out
-    assert "documents of unit" in run("plan", "--input", source).out
+    plan = run("plan", "--input", source, "--on-bad-record", "skip")
+    assert "documents of unit" in plan.out
 
 
 def test_processes_do_not_decide_bytes(
@@ -237,4 +238,3 @@ def test_packed_rows_are_read_with_their_segments(
     assert documents[:-1] == [plain.document(n).tolist() for n in range(plain.document_count)]
     with pytest.raises(SettingsError, match="packed"):
         shards.document(0)
-    assert np.shares_memory(shards[0], shards[1]) == (shards[0].base is shards[1].base)

@@ -30,6 +30,12 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
     add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
     add(
+        "--split",
+        metavar="NAME",
+        help="export this split of an output of encode --split (nanogpt, llmc: without it, train, "
+        "with validation or val as what is held out)",
+    )
+    add(
         "--dtype",
         choices=("uint16", "uint32", "int32", "int64"),
         help="integer type of the ids (default: the smallest that the format has for this "

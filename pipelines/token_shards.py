@@ -5,6 +5,15 @@
     shards.document(0)              ids of a document, however many rows it goes over
     shards.tokens(1000, 1000 + 65)  65 ids of all shards taken as one row after the other
 
+Packed rows come whole, padding included, and `row` gives what `schemas.packed_shards` says of them:
+
+    row = shards.row(3)
+    row.ids, row.lengths    N ids, and how many belong to each segment
+
+Of an output with splits, one is read: `TokenShards("out/tokens", split="train")`. Shards without
+compression are mapped, and arrays are views of them; compressed ones are decompressed batch by
+batch, and the latest few batches are kept.
+
 It stands here, not in `bpe`, since it reads what `schemas` describes, and imports no Beam: a
 training loop needs NumPy and pyarrow only. Folders must be local: files are mapped into memory.
 """
@@ -13,39 +22,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import pairwise
+from functools import lru_cache
 from operator import index as as_index
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from bpe.errors import OutputError
+from bpe.errors import OutputError, SettingsError
+from pipelines.mapped_shard import MappedShard, PackedRow, TokenRow, sums
 from pipelines.records import decode_record
+from pipelines.shards_of_split import shards_of_split
 from schemas.sidecars import MANIFEST_VERSION, Manifest, ShardSidecar
-from schemas.token_shards import token_shard_schema
-from schemas.versions import check_version
 
-__all__ = ["TokenRow", "TokenShards"]
+__all__ = ["PackedRow", "TokenRow", "TokenShards"]
 
 # Shards that stay mapped; views keep theirs beyond that.
 _OPEN_SHARDS = 128
 
 _Ids = npt.NDArray[Any]
 _Ints = npt.NDArray[np.int64]
-
-
-class TokenRow(NamedTuple):
-    """A row with all its columns; see `schemas.token_shards`."""
-
-    ids: _Ids
-    document_id: str
-    source: str
-    byte_start: int
-    part: int
-    is_last: bool
 
 
 class TokenShards(Sequence[_Ids]):
@@ -57,28 +53,35 @@ class TokenShards(Sequence[_Ids]):
 
     Args:
         directory: a local folder with a manifest.
+        split: name of the split to read; None only if the folder has none.
 
     Attributes:
         dtype: of the ids, uint16 or uint32.
         manifest: of the folder.
+        row_ids: ids in each packed row; None if the shards are not packed.
 
     Raises:
         OutputError: the folder is unfinished, or a shard is missing or damaged.
+        SettingsError: no such split, several and none named; a document of packed rows is asked
+            for.
         IndexError: no row, document or token has that number.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(self, directory: str | os.PathLike[str], split: str | None = None) -> None:
         self._directory = os.path.abspath(os.fspath(directory))
         self.manifest = _read_manifest(self._directory)
-        shards = self.manifest.shards
-        self._rows = _sums([shard.rows for shard in shards])
-        self._documents = _sums([shard.documents for shard in shards])
-        self._tokens = _sums([shard.tokens for shard in shards])
-        self._shard: Callable[[int], _Shard] = lru_cache(_OPEN_SHARDS)(self._open)
+        self._split = split
+        shards = shards_of_split(self._directory, self.manifest, split, "split")
+        self._sidecars = shards
+        self.row_ids: int | None = self.manifest.settings.get("pack")
+        self._rows = sums([shard.rows for shard in shards])
+        self._documents = sums([shard.documents for shard in shards])
+        self._tokens = sums([self._ids_in(shard) for shard in shards])
+        self._shard: Callable[[int], MappedShard] = lru_cache(_OPEN_SHARDS)(self._open)
         self.dtype: np.dtype[Any] = self._shard(0).dtype
 
-    def __reduce__(self) -> tuple[type[TokenShards], tuple[str]]:
-        return TokenShards, (self._directory,)
+    def __reduce__(self) -> tuple[type[TokenShards], tuple[str, str | None]]:
+        return TokenShards, (self._directory, self._split)
 
     def __repr__(self) -> str:
         return (
@@ -97,7 +100,7 @@ class TokenShards(Sequence[_Ids]):
 
     @property
     def token_count(self) -> int:
-        """How many ids there are in all rows together."""
+        """How many ids there are in all rows together, padding included."""
         return int(self._tokens[-1])
 
     @overload
@@ -113,16 +116,21 @@ class TokenShards(Sequence[_Ids]):
         return shard.ids(within)
 
     def __iter__(self) -> Iterator[_Ids]:
-        for number in range(len(self.manifest.shards)):
+        for number in range(len(self._sidecars)):
             yield from self._shard(number)
 
-    def row(self, number: int) -> TokenRow:
-        """A row with what is known of it."""
+    def row(self, number: int) -> TokenRow | PackedRow:
+        """A row with what is known of it; a `PackedRow` if the shards are packed."""
         shard, within = self._find(number)
         return shard.row(within)
 
     def document_rows(self, number: int) -> range:
         """The rows of a document, counted from 0 in the order in which they end."""
+        if self.row_ids is not None:
+            raise SettingsError(
+                f"{self._directory}: its rows are packed, and a document may lie in several; "
+                "row(n) says which documents row n holds"
+            )
         number = _checked(number, self.document_count, "document")
         first = self._last_row(number - 1) + 1 if number else 0
         return range(first, self._last_row(number) + 1)
@@ -163,7 +171,7 @@ class TokenShards(Sequence[_Ids]):
         number = int(np.searchsorted(self._rows, row, side="right")) - 1
         return number, row - int(self._rows[number])
 
-    def _find(self, row: int) -> tuple[_Shard, int]:
+    def _find(self, row: int) -> tuple[MappedShard, int]:
         number, within = self._place(row)
         return self._shard(number), within
 
@@ -172,9 +180,13 @@ class TokenShards(Sequence[_Ids]):
         within = self._shard(number).last_rows[document - int(self._documents[number])]
         return int(self._rows[number] + within)
 
-    def _open(self, number: int) -> _Shard:
-        shard = self.manifest.shards[number]
-        return _Shard(os.path.join(self._directory, shard.file), shard)
+    def _ids_in(self, shard: ShardSidecar) -> int:
+        return shard.tokens if self.row_ids is None else shard.rows * self.row_ids
+
+    def _open(self, number: int) -> MappedShard:
+        shard = self._sidecars[number]
+        path = os.path.join(self._directory, shard.file)
+        return MappedShard(path, shard.rows, self._ids_in(shard), self.row_ids)
 
 
 def _read_manifest(directory: str) -> Manifest:
@@ -192,87 +204,9 @@ def _read_manifest(directory: str) -> Manifest:
     )
 
 
-def _sums(counts: Sequence[int]) -> _Ints:
-    """0, and the sums of the first 1, 2, … counts."""
-    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int64)
-
-
 def _checked(number: int, count: int, what: str) -> int:
     """The number of something, from the end if it is negative."""
     found = as_index(number)
     if not -count <= found < count:
         raise IndexError(f"{what} {number}: there are {count}")
     return found % count
-
-
-class _Shard:
-    """One mapped shard."""
-
-    def __init__(self, path: str, facts: ShardSidecar) -> None:
-        try:
-            with pa.memory_map(path) as file:
-                reader = pa.ipc.open_file(file)
-                self._batches = [reader.get_batch(n) for n in range(reader.num_record_batches)]
-            kind = reader.schema.field("input_ids").type.value_type
-            self.dtype = np.dtype(kind.to_pandas_dtype())
-            check_version(reader.schema, token_shard_schema(int(np.iinfo(self.dtype).max)))
-        except (OSError, ValueError, KeyError, AttributeError, pa.ArrowException) as error:
-            raise OutputError(
-                f"{path}: cannot be read ({error}); beam-bpe verify tells what is damaged"
-            ) from error
-        lists = [batch["input_ids"] for batch in self._batches]
-        self._offsets: list[npt.NDArray[np.int32]] = [each.offsets.to_numpy() for each in lists]
-        self._values: list[_Ids] = [each.values.to_numpy() for each in lists]
-        self._rows = _sums([batch.num_rows for batch in self._batches])
-        self._tokens = _sums([int(each[-1] - each[0]) for each in self._offsets])
-        if (self._rows[-1], self._tokens[-1]) != (facts.rows, facts.tokens):
-            raise OutputError(
-                f"{path}: has {self._rows[-1]} rows with {self._tokens[-1]} ids, the manifest says "
-                f"{facts.rows} with {facts.tokens}; beam-bpe verify tells what is damaged"
-            )
-
-    def __iter__(self) -> Iterator[_Ids]:
-        for offsets, values in zip(self._offsets, self._values, strict=True):
-            places = offsets.tolist()
-            for start, end in pairwise(places):
-                yield values[start:end]
-
-    @cached_property
-    def last_rows(self) -> _Ints:
-        """The rows with which documents end."""
-        ends = [batch["is_last"].to_numpy(zero_copy_only=False) for batch in self._batches]
-        return np.flatnonzero(np.concatenate(ends)) if ends else np.zeros(0, np.int64)
-
-    def ids(self, row: int) -> _Ids:
-        """The ids of a row."""
-        number, within = self._place(row)
-        offsets = self._offsets[number]
-        return self._values[number][offsets[within] : offsets[within + 1]]
-
-    def row(self, row: int) -> TokenRow:
-        """All columns of a row."""
-        number, within = self._place(row)
-        batch = self._batches[number]
-        names = ("document_id", "source", "byte_start", "part", "is_last")
-        return TokenRow(self.ids(row), *(batch[name][within].as_py() for name in names))
-
-    def token_position(self, row: int) -> int:
-        """How many ids of the shard come before a row."""
-        number, within = self._place(row)
-        offsets = self._offsets[number]
-        return int(self._tokens[number] + offsets[within] - offsets[0])
-
-    def pieces(self, start: int, stop: int) -> list[_Ids]:
-        """The ids from `start` to before `stop`, as one view for each record batch."""
-        found = []
-        while start < stop:
-            number = int(np.searchsorted(self._tokens, start, side="right")) - 1
-            end = min(stop, int(self._tokens[number + 1]))
-            base = int(self._offsets[number][0]) - int(self._tokens[number])
-            found.append(self._values[number][base + start : base + end])
-            start = end
-        return found
-
-    def _place(self, row: int) -> tuple[int, int]:
-        number = int(np.searchsorted(self._rows, row, side="right")) - 1
-        return number, row - int(self._rows[number])

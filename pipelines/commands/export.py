@@ -19,6 +19,7 @@ from pipelines.progress import (
     format_count,
     show_progress,
 )
+from pipelines.shards_of_split import split_names
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from schemas.export_record import ExportRecord
 from schemas.sidecars import Manifest
@@ -34,9 +35,17 @@ def run(arguments: Namespace) -> int:
     manifest = read_manifest(directory)
     bos = _mark(arguments, manifest, "bos", "--prepend-bos", arguments.prepend_bos)
     eos = _mark(arguments, manifest, "eos", "--append-eos", arguments.append_eos)
+    split, validation = _splits(arguments, manifest, export)
     with show_progress("exporting", manifest.totals.file_bytes) as folder:
         progress = ProgressReporter(folder).add
-        source = ShardSource(directory, bos=bos, eos=eos, progress=progress)
+        source = ShardSource(
+            directory,
+            bos=bos,
+            eos=eos,
+            split=split,
+            validation=validation,
+            progress=progress,
+        )
         export.check(source)
         _tell_missing_separator(export, source)
         wanted = describe_export(arguments.to, export, source)
@@ -67,6 +76,32 @@ def _options(arguments: Namespace) -> ExportOptions:
         tokens_per_file=arguments.tokens_per_file,
         block_size=arguments.block_size,
     )
+
+
+def _splits(
+    arguments: Namespace, manifest: Manifest, export: Export
+) -> tuple[str | None, str | None]:
+    """The split that is exported, and the one that is held out beside it.
+
+    Raises:
+        SettingsError: documents are held out by split and by `--val-fraction` at once.
+    """
+    names = split_names(manifest)
+    validation = next((name for name in ("validation", "val") if name in names), None)
+    if arguments.split is not None or not export.has_validation or validation is None:
+        return arguments.split, None
+    if "train" not in names:
+        return None, None
+    if arguments.val_fraction is not None:
+        raise SettingsError(
+            f"--val-fraction {arguments.val_fraction}: the split {validation} of "
+            f"{arguments.directory} is held out already; leave the option out, or name one split "
+            "with --split"
+        )
+    others = [name for name in names if name not in ("train", validation)]
+    if others:
+        job.note(f"note: train and {validation} are exported, without {', '.join(others)}")
+    return "train", validation
 
 
 def _mark(

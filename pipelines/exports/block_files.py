@@ -1,17 +1,22 @@
-"""Files of equal blocks of ids, for formats that know no documents: the ids run on through them."""
+"""Files of equal blocks of ids, for formats that know no documents.
+
+The ids run on through the blocks; of packed shards, each row is a block, with its padding.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bpe.errors import SettingsError
 from pipelines.exports.export_folder import ExportFile
+from pipelines.exports.protocol import Written
 from pipelines.exports.shard_source import ShardSource
 
-__all__ = ["LEFT_OVER", "check_block_size", "write_block_files"]
+__all__ = ["LEFT_OVER", "blocks_written", "check_block_size", "write_block_files"]
 
 LEFT_OVER = "tokens at the end, less than a block"
 
@@ -22,13 +27,40 @@ def check_block_size(source: ShardSource, block_size: int, largest: int) -> None
     Raises:
         SettingsError: names the number.
     """
+    if source.row_ids not in (None, block_size):
+        raise SettingsError(
+            f"--block-size {block_size}: the rows of {source.directory} are packed with "
+            f"{source.row_ids} ids, and each is a block; give --block-size {source.row_ids}, or "
+            "encode without --pack"
+        )
     if block_size > largest:
         raise SettingsError(f"--block-size {block_size}: a file holds up to {largest} such ids")
-    if source.tokens < block_size:
+    if source.row_ids is None and source.tokens < block_size:
         raise SettingsError(
             f"--block-size {block_size}: {source.directory} holds {source.tokens} tokens, not "
             "even one block; give a smaller size"
         )
+
+
+def blocks_written(source: ShardSource, block_size: int) -> Written:
+    """What the blocks hold."""
+    if source.row_ids is not None:
+        return Written(documents=source.documents, tokens=source.tokens)
+    left_over = source.tokens % block_size
+    return Written(
+        documents=source.documents,
+        tokens=source.tokens - left_over,
+        left_out={LEFT_OVER: left_over},
+    )
+
+
+def _id_stretches(source: ShardSource) -> Iterator[npt.NDArray[Any]]:
+    if source.row_ids is None:
+        for batch in source.batches():
+            yield batch.ids
+    else:
+        for rows in source.packed_batches():
+            yield rows["input_ids"].flatten().to_numpy()
 
 
 def write_block_files(
@@ -51,11 +83,11 @@ def write_block_files(
     Returns:
         Each file and its blocks.
     """
-    left = source.tokens // block_size
+    left = source.tokens // block_size if source.row_ids is None else source.rows
     files: list[tuple[ExportFile, int]] = []
     room = 0
-    for batch in source.batches():
-        ids = batch.ids
+    for stretch in _id_stretches(source):
+        ids = stretch
         while len(ids):
             if not room:
                 if not left:

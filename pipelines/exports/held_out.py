@@ -1,7 +1,7 @@
-"""Which documents are held out for validation, by a hash of their number.
+"""Which documents are held out for validation: those of a split, or by a hash of their number.
 
-The choice depends on the fraction and on the order of documents alone, and can be told without
-reading them.
+The choice by hash depends on the fraction and on the order of documents alone, and can be told
+without reading them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from bpe.errors import SettingsError
 from pipelines.exports.shard_source import ShardSource
 
-__all__ = ["HeldOut", "check_held_out"]
+__all__ = ["HeldOut", "check_held_out", "held_out_of"]
 
 _BLOCK = 1 << 20
 
@@ -30,9 +30,11 @@ class HeldOut:
 
     Args:
         fraction: of the documents, from 0 (none) to below 1.
+        first: held out are this document and all behind it, whatever the fraction; None: by hash.
     """
 
-    def __init__(self, fraction: float) -> None:
+    def __init__(self, fraction: float, first: int | None = None) -> None:
+        self._first = first
         self._limit = np.uint64(int(fraction * 2**64))
         self._next = 0
 
@@ -40,15 +42,34 @@ class HeldOut:
         """Per row, whether it is held out; `ends` says which rows end a document."""
         number = self._next + np.cumsum(ends) - ends
         self._next += int(ends.sum())
+        if self._first is not None:
+            return number >= self._first
         return _mix(number.astype(np.uint64)) < self._limit
 
 
-def check_held_out(source: ShardSource, fraction: float) -> None:
-    """Check that documents fall on both sides.
+def held_out_of(source: ShardSource, fraction: float | None) -> HeldOut | None:
+    """Who tells what is held out; None if nothing is."""
+    if source.training_documents is not None:
+        return HeldOut(0.0, source.training_documents)
+    return None if fraction is None else HeldOut(fraction)
+
+
+def check_held_out(source: ShardSource, fraction: float | None) -> None:
+    """Check that documents fall on both sides, if any are to be held out.
 
     Raises:
         SettingsError: all or none would be held out; names the numbers.
     """
+    first = source.training_documents
+    if first is not None:
+        for documents, name in ((first, "training"), (source.documents - first, "validation")):
+            if not documents:
+                raise SettingsError(
+                    f"{source.directory}: the split for {name} holds no documents; export one "
+                    "split with --split, or encode with other shares"
+                )
+    if fraction is None:
+        return
     chosen = HeldOut(fraction)
     held_out = 0
     for start in range(0, source.documents, _BLOCK):

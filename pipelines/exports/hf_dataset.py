@@ -5,13 +5,15 @@
     state.json                    the names of the data files
 
 Columns: `input_ids` list<uint16 or uint32>, `document_id` string, `source` string, `byte_start`
-int64, the last two of the document's beginning.
+int64, the last two of the document's beginning. Packed rows stay as they are, padding included,
+with the columns of `schemas.packed_shards`.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +35,14 @@ class HfDatasetExport(Export):
     """Writes one data file after the other; a file closes when it has 500 MB, as theirs do."""
 
     title = "a Hugging Face dataset"
+    takes_packed_rows = True
     file_names = re.compile(r"data-\d{5,}-of-\d{5,}\.arrow|dataset_info\.json|state\.json")
 
     def check(self, source: ShardSource) -> None:
         """Refuse what does not fit; see the base class."""
         super().check(source)
+        if source.row_ids is not None:
+            return
         longest = longest_document(source, _LARGEST_LIST)
         if longest > _LARGEST_LIST:
             raise SettingsError(
@@ -48,22 +53,13 @@ class HfDatasetExport(Export):
 
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:
         """Write the data files and the two descriptions."""
-        dtype = self.dtype(source)
-        schema = pa.schema(
-            [
-                pa.field("input_ids", pa.list_(pa.from_numpy_dtype(dtype)), nullable=False),
-                pa.field("document_id", pa.string(), nullable=False),
-                pa.field("source", pa.string(), nullable=False),
-                pa.field("byte_start", pa.int64(), nullable=False),
-            ]
-        )
         files: list[ExportFile] = []
         writer: pa.RecordBatchWriter | None = None
-        for batch in whole_documents(source.batches(), folder.spool):
+        for batch in self._record_batches(source, folder):
             if writer is None:
                 files.append(folder.create(f"data-{len(files):05d}"))
-                writer = pa.ipc.new_stream(pa.PythonFile(files[-1], mode="w"), schema)
-            writer.write_batch(_record_batch(batch, schema))
+                writer = pa.ipc.new_stream(pa.PythonFile(files[-1], mode="w"), batch.schema)
+            writer.write_batch(batch)
             if files[-1].size >= _FILE_BYTES:
                 writer.close()
                 files[-1].close()
@@ -77,6 +73,24 @@ class HfDatasetExport(Export):
         _write_json(folder, "state.json", _state([file.name for file in files], source))
         return Written(documents=source.documents, tokens=source.tokens)
 
+    def _record_batches(
+        self, source: ShardSource, folder: ExportFolder
+    ) -> Iterator[pa.RecordBatch]:
+        if source.row_ids is not None:
+            yield from map(_plain_sources, source.packed_batches())
+            return
+        ids = pa.list_(pa.from_numpy_dtype(self.dtype(source)))
+        schema = pa.schema(
+            [
+                pa.field("input_ids", ids, nullable=False),
+                pa.field("document_id", pa.string(), nullable=False),
+                pa.field("source", pa.string(), nullable=False),
+                pa.field("byte_start", pa.int64(), nullable=False),
+            ]
+        )
+        for batch in whole_documents(source.batches(), folder.spool):
+            yield _record_batch(batch, schema)
+
 
 def _record_batch(batch: DocumentBatch, schema: pa.Schema) -> pa.RecordBatch:
     offsets = np.concatenate([[0], np.cumsum(batch.lengths)]).astype(np.int32)
@@ -88,6 +102,17 @@ def _record_batch(batch: DocumentBatch, schema: pa.Schema) -> pa.RecordBatch:
         batch.labels["source"].cast(pa.string()),
         batch.labels["byte_start"],
     ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _plain_sources(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Packed rows with `sources` as text: dictionaries may differ from shard to shard."""
+    place = batch.schema.get_field_index("sources")
+    field = pa.field("sources", pa.list_(pa.string()), nullable=False)
+    # Of their own schema's metadata the reader knows nothing.
+    schema = batch.schema.set(place, field).remove_metadata()
+    columns = batch.columns
+    columns[place] = columns[place].cast(field.type)
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

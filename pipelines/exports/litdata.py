@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from bpe.errors import SettingsError
-from pipelines.exports.block_files import LEFT_OVER, check_block_size, write_block_files
+from pipelines.exports.block_files import blocks_written, check_block_size, write_block_files
 from pipelines.exports.export_folder import ExportFile, ExportFolder
 from pipelines.exports.protocol import Export, ExportOptions, Written
 from pipelines.exports.shard_source import ShardSource
@@ -36,6 +36,7 @@ class LitdataExport(Export):
     dtypes = ("uint16", "uint32", "int32", "int64")
     file_names = re.compile(r"chunk-0-\d+\.bin|index\.json")
     keeps_documents = False
+    takes_packed_rows = True
 
     def __init__(self, options: ExportOptions) -> None:
         super().__init__(options)
@@ -68,12 +69,7 @@ class LitdataExport(Export):
         index = folder.create("index.json")
         index.write(json.dumps(self._index(source, files, dtype), sort_keys=True).encode())
         index.close()
-        left_over = source.tokens % self._block_size
-        return Written(
-            documents=source.documents,
-            tokens=source.tokens - left_over,
-            left_out={LEFT_OVER: left_over},
-        )
+        return blocks_written(source, self._block_size)
 
     def _index(
         self, source: ShardSource, files: list[tuple[ExportFile, int]], dtype: np.dtype[Any]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bpe.errors import SettingsError
 from pipelines.exports.export_folder import ExportFile, ExportFolder
-from pipelines.exports.held_out import HeldOut, check_held_out
+from pipelines.exports.held_out import check_held_out, held_out_of
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
 
@@ -35,6 +35,7 @@ class LlmcExport(Export):
     takes = frozenset({"dtype", "name", "val_fraction", "tokens_per_file"})
     file_names = re.compile(r".+_(train|val)_\d{6,}\.bin")
     keeps_documents = False
+    has_validation = True
 
     def check(self, source: ShardSource) -> None:
         """Refuse what does not fit; see the base class."""
@@ -44,21 +45,20 @@ class LlmcExport(Export):
                 f"--tokens-per-file {self.options.tokens_per_file}: a header of {self.title} "
                 f"counts up to {_MOST_TOKENS}"
             )
-        if self.options.val_fraction is not None:
-            check_held_out(source, self.options.val_fraction)
+        check_held_out(source, self.options.val_fraction)
 
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:
         """Write the files of both sides, as the rows come."""
         fraction = self.options.val_fraction
-        val_tokens = _count_held_out(source, fraction) if fraction else 0
+        val_tokens = _count_held_out(source, fraction)
         name, dtype = self.options.name or "tokens", self.dtype(source)
         size = self.options.tokens_per_file or _TOKENS_PER_FILE
         val = _Files(folder, f"{name}_val", 0, val_tokens, size, dtype)
         # Numbers go on from one side to the other, as in the files of their own programs.
         train = _Files(folder, f"{name}_train", val.count, source.tokens - val_tokens, size, dtype)
-        held_out = HeldOut(fraction or 0.0)
+        held_out = held_out_of(source, fraction)
         for batch in source.batches():
-            if not val_tokens:
+            if held_out is None or not val_tokens:
                 train.write(batch.ids)
                 continue
             chosen = np.repeat(held_out.rows(batch.ends), batch.lengths)
@@ -67,9 +67,11 @@ class LlmcExport(Export):
         return Written(documents=source.documents, tokens=source.tokens)
 
 
-def _count_held_out(source: ShardSource, fraction: float) -> int:
+def _count_held_out(source: ShardSource, fraction: float | None) -> int:
     """Ids of the documents that are held out: the headers come before the ids."""
-    held_out = HeldOut(fraction)
+    held_out = held_out_of(source, fraction)
+    if held_out is None:
+        return 0
     return sum(int(lengths[held_out.rows(ends)].sum()) for lengths, ends in source.lengths())
 
 

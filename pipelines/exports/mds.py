@@ -3,7 +3,8 @@
     shard.00000.mds, …   number of samples, where they begin, the configuration, samples
     index.json           written last: the shards
 
-A sample is a document, or a block of `--block-size` ids as llm-foundry reads them.
+A sample is a document, or a block of `--block-size` ids as llm-foundry reads them; of packed
+shards, a row, which is such a block too.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe.errors import SettingsError
-from pipelines.exports.block_files import LEFT_OVER, check_block_size, write_block_files
+from pipelines.exports.block_files import blocks_written, check_block_size, write_block_files
 from pipelines.exports.documents import whole_documents
 from pipelines.exports.export_folder import ExportFile, ExportFolder
 from pipelines.exports.protocol import Export, Written, longest_document
@@ -39,14 +40,16 @@ class MdsExport(Export):
     title = "an MDS shard"
     takes = frozenset({"dtype", "block_size"})
     dtypes = ("uint16", "uint32", "int32", "int64")
+    takes_packed_rows = True
     file_names = re.compile(r"shard\.\d{5,}\.mds|index\.json")
 
     def check(self, source: ShardSource) -> None:
         """Refuse what does not fit; see the base class."""
         super().check(source)
         most = _LARGEST_SHARD // self.dtype(source).itemsize
-        if self.options.block_size is not None:
-            check_block_size(source, self.options.block_size, most)
+        block_size = self._block_size(source)
+        if block_size is not None:
+            check_block_size(source, block_size, most)
             return
         longest = longest_document(source, most)
         if longest > most:
@@ -57,15 +60,20 @@ class MdsExport(Export):
 
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:
         """Write the shards, then their index."""
-        if self.options.block_size is not None:
-            return self._write_blocks(source, folder, self.options.block_size)
+        block_size = self._block_size(source)
+        if block_size is not None:
+            return self._write_blocks(source, folder, block_size)
         return self._write_documents(source, folder)
 
     def dtype(self, source: ShardSource) -> np.dtype[Any]:
         """int32 for blocks, as llm-foundry writes them; else as for other formats."""
-        if self.options.block_size is not None and self.options.dtype is None:
+        if self._block_size(source) is not None and self.options.dtype is None:
             return np.dtype(np.int32)
         return super().dtype(source)
+
+    def _block_size(self, source: ShardSource) -> int | None:
+        """Ids in each sample; None where a sample is a document."""
+        return self.options.block_size or source.row_ids
 
     def _write_documents(self, source: ShardSource, folder: ExportFolder) -> Written:
         dtype = self.dtype(source)
@@ -111,12 +119,7 @@ class MdsExport(Export):
         per_shard = max(1, (_SHARD_BYTES - 8 - len(_dump(config))) // (block_bytes + 4))
         shards = write_block_files(source, block_size, per_shard, dtype, begin)
         _write_index(folder, config, shards)
-        left_over = source.tokens % block_size
-        return Written(
-            documents=source.documents,
-            tokens=source.tokens - left_over,
-            left_out={LEFT_OVER: left_over},
-        )
+        return blocks_written(source, block_size)
 
 
 def _shard_name(number: int) -> str:

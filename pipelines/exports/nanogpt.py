@@ -8,7 +8,7 @@ import numpy as np
 
 from bpe.errors import SettingsError
 from pipelines.exports.export_folder import ExportFolder
-from pipelines.exports.held_out import HeldOut, check_held_out
+from pipelines.exports.held_out import check_held_out, held_out_of
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
 
@@ -23,21 +23,21 @@ class NanogptExport(Export):
     dtypes = ("uint16",)
     file_names = re.compile(r"(train|val)\.bin")
     keeps_documents = False
+    has_validation = True
 
     def check(self, source: ShardSource) -> None:
         """Refuse what does not fit; see the base class."""
         super().check(source)
-        if self.options.val_fraction is not None:
-            check_held_out(source, self.options.val_fraction)
+        check_held_out(source, self.options.val_fraction)
 
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:
         """Write one file, or two."""
         fraction = self.options.val_fraction
-        held_out = HeldOut(fraction or 0.0)
+        held_out = held_out_of(source, fraction)
         train = folder.create("train.bin")
-        val = folder.create("val.bin") if fraction is not None else None
+        val = folder.create("val.bin") if held_out is not None else None
         for batch in source.batches():
-            if val is None:
+            if held_out is None or val is None:
                 train.write_array(batch.ids, np.uint16)
                 continue
             chosen = np.repeat(held_out.rows(batch.ends), batch.lengths)
@@ -48,7 +48,7 @@ class NanogptExport(Export):
                 file.close()
                 if not file.size:
                     raise SettingsError(
-                        f"--val-fraction {fraction}: {file.name} would be empty, since its "
-                        "documents are; choose another fraction, or leave the option out"
+                        f"{source.directory}: {file.name} would be empty, since its documents are; "
+                        "hold out another part of them, or none"
                     )
         return Written(documents=source.documents, tokens=source.tokens)

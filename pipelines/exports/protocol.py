@@ -57,6 +57,9 @@ class Export(ABC):
         file_names: a pattern of all names that the export gives to files.
         keeps_documents: whether a reader of the format sees where documents end without a
             separator token.
+        takes_packed_rows: whether rows of packed shards go into the target as they are, with their
+            padding; else their segments are joined to documents again.
+        has_validation: whether the target has a place for documents that are held out.
 
     Raises:
         SettingsError: an option that the format does not honour, or not with that value.
@@ -67,6 +70,8 @@ class Export(ABC):
     dtypes: ClassVar[tuple[str, ...]] = ("uint16", "uint32")
     file_names: ClassVar[re.Pattern[str]]
     keeps_documents: ClassVar[bool] = True
+    takes_packed_rows: ClassVar[bool] = False
+    has_validation: ClassVar[bool] = False
 
     def __init__(self, options: ExportOptions) -> None:
         for name, value in vars(options).items():
@@ -93,6 +98,16 @@ class Export(ABC):
                 f"{self.title} cannot be empty; nothing can be exported"
             )
         self.check_ids(source)
+        if source.row_ids is None:
+            return
+        if not self.takes_packed_rows:
+            source.check_joinable(self.title)
+        elif source.bos is not None or source.eos is not None:
+            raise SettingsError(
+                f"--append-eos and --prepend-bos: {self.title} takes the packed rows of "
+                f"{source.directory} as they are, {source.row_ids} ids each; give the option to "
+                "encode"
+            )
 
     @abstractmethod
     def write(self, source: ShardSource, folder: ExportFolder) -> Written:

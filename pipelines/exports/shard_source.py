@@ -1,5 +1,8 @@
 """What an export reads: the rows of a finished folder of shards, checked on the way.
 
+Of packed shards, the segments stand for rows: their padding is left out, and documents follow each
+other as they do in shards that are not packed. `packed_batches` gives the rows as they are.
+
 One batch is in memory at a time, as views of the mapped file where it is local and uncompressed.
 """
 
@@ -14,11 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.errors import OutputError
+from bpe.errors import OutputError, SettingsError
 from pipelines.manifest import MANIFEST, read_manifest
-from pipelines.output_files import join, list_files, open_for_reading
+from pipelines.output_files import join, open_for_reading
 from pipelines.settings import digest_of
+from pipelines.shard_files import list_shards
+from pipelines.shards_of_split import shards_of_split
 from pipelines.token_rows import with_marks
+from schemas.packed_shards import packed_shard_schema
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
@@ -52,19 +58,26 @@ class ShardSource:
     Args:
         directory: the folder, on any file system.
         bos, eos: ids put before and after each document, or None.
+        split: name of the split to read; None only if the folder has none.
+        validation: name of a split that follows it, as documents held out.
         progress: called with the bytes of each shard once it has been read.
 
     Attributes:
         manifest: of the folder.
+        shards: of the split, in order.
+        training_documents: documents of the first of two splits; None without `validation`.
+        row_ids: ids in each packed row; None if the shards are not packed.
         digest: sha256 (hex) of the shards' names and hashes, and of the marks.
         dtype: of the ids, uint16 or uint32.
-        documents: how many, the empty ones too.
-        tokens: how many, with the marks.
+        documents: how many end in the shards, the empty ones too.
+        tokens: how many, with the marks and without padding.
+        rows: how many.
         largest: the largest id, with the marks; -1 without ids.
         largest_place: the shard with that id, or the mark, for messages.
 
     Raises:
         OutputError: the folder is unfinished, or a shard is missing or of another size.
+        SettingsError: the folder has no such split, or has splits and none is named.
     """
 
     def __init__(
@@ -73,6 +86,8 @@ class ShardSource:
         *,
         bos: int | None = None,
         eos: int | None = None,
+        split: str | None = None,
+        validation: str | None = None,
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.directory = directory
@@ -80,40 +95,78 @@ class ShardSource:
         self.bos = bos
         self.eos = eos
         self._progress = progress
+        self.shards = shards_of_split(directory, self.manifest, split, "--split")
+        self.training_documents: int | None = None
+        if validation is not None:
+            self.training_documents = sum(shard.documents for shard in self.shards)
+            self.shards += shards_of_split(directory, self.manifest, validation, "--split")
+        self.row_ids: int | None = self.manifest.settings.get("pack")
         self._check_files()
-        shards = [[shard.file, shard.sha256] for shard in self.manifest.shards]
+        shards = [[shard.file, shard.sha256] for shard in self.shards]
         self.digest = digest_of({"shards": shards, "bos": bos, "eos": eos})
         self.dtype = self._read_dtype()
         marks = [mark for mark in (bos, eos) if mark is not None]
-        self.documents = self.manifest.totals.documents
-        self.tokens = self.manifest.totals.tokens + len(marks) * self.documents
+        self.documents = sum(shard.documents for shard in self.shards)
+        self.rows = sum(shard.rows for shard in self.shards)
+        self.tokens = sum(shard.tokens for shard in self.shards) + len(marks) * self.documents
         self.largest, self.largest_place = self._find_largest(marks)
 
+    def check_joinable(self, title: str) -> None:
+        """Refuse packed shards whose segments are not the documents one after the other.
+
+        Args:
+            title: of the format, for messages.
+
+        Raises:
+            SettingsError: rows were put together out of order, or parts of documents left out.
+        """
+        if self.row_ids is None:
+            return
+        settings = self.manifest.settings
+        for name, value in (("pack_mode", "best-fit"), ("pack_tail", "drop")):
+            if settings.get(name) == value:
+                raise SettingsError(
+                    f"{self.directory}: was packed with --{name.replace('_', '-')} {value}: not "
+                    f"all documents are whole and in order, which {title} cannot do without; "
+                    "export to hf, mds or litdata, which take the packed rows, or encode without "
+                    "--pack"
+                )
+
     def batches(self) -> Iterator[TokenBatch]:
-        """All rows, in order.
+        """All rows, in order; of packed shards, all segments.
 
         Raises:
             OutputError: a shard cannot be read, or its rows are not what the manifest says of them.
         """
         reading = _RowCheck()
-        for shard in self.manifest.shards:
-            for batch in self._read_shard(shard, reading):
+        for shard in self.shards:
+            for batch in self._read_tokens(shard, reading):
                 yield self._with_marks(batch)
             self._progress(shard.file_bytes)
         if reading.inside:
-            raise self._failure(self.manifest.shards[-1].file, "its last document has no end")
+            raise self._failure(self.shards[-1].file, "its last document has no end")
+
+    def packed_batches(self) -> Iterator[pa.RecordBatch]:
+        """All packed rows, in order, with all columns (`schemas.packed_shards`).
+
+        Raises:
+            OutputError: a shard cannot be read, or its rows are not what the manifest says of them.
+        """
+        for shard in self.shards:
+            yield from self._read_shard(shard)
+            self._progress(shard.file_bytes)
 
     def lengths(self) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]]:
         """Ids of each row, with the marks, and whether it ends a document; ids are not read."""
         marks = (self.bos is not None, self.eos is not None)
         reading = _RowCheck()
-        for shard in self.manifest.shards:
-            for batch in self._read_shard(shard, reading):
+        for shard in self.shards:
+            for batch in self._read_tokens(shard, reading):
                 yield batch.lengths + marks[0] * batch.starts + marks[1] * batch.ends, batch.ends
 
     def _check_files(self) -> None:
-        sizes = list_files(self.directory)
-        for shard in self.manifest.shards:
+        sizes = list_shards(self.directory, tuple({shard.split for shard in self.shards}))
+        for shard in self.shards:
             if shard.file not in sizes:
                 raise self._failure(shard.file, "is missing")
             if sizes[shard.file] != shard.file_bytes:
@@ -124,7 +177,7 @@ class ShardSource:
 
     def _read_dtype(self) -> np.dtype[Any]:
         """Of the first shard; the others are checked against it as they are read."""
-        name = self.manifest.shards[0].file
+        name = self.shards[0].file
         try:
             with open_for_reading(join(self.directory, name)) as file:
                 kind = pa.ipc.open_file(file).schema.field("input_ids").type.value_type
@@ -133,13 +186,29 @@ class ShardSource:
             raise self._failure(name, f"is no token shard ({error})") from error
 
     def _find_largest(self, marks: list[int]) -> tuple[int, str]:
-        found = [(shard.max_id, shard.file) for shard in self.manifest.shards]
+        found = [(shard.max_id, shard.file) for shard in self.shards]
         largest = [(top, join(self.directory, name)) for top, name in found if top is not None]
         named = [(mark, "--append-eos or --prepend-bos") for mark in marks]
         return max([*largest, *named], default=(-1, self.directory), key=lambda item: item[0])
 
-    def _read_shard(self, shard: ShardSidecar, reading: _RowCheck) -> Iterator[TokenBatch]:
-        schema = token_shard_schema(int(np.iinfo(self.dtype).max))
+    def _read_tokens(self, shard: ShardSidecar, reading: _RowCheck) -> Iterator[TokenBatch]:
+        convert = _token_batch if self.row_ids is None else _segment_batch
+        row = 0
+        for columns in self._read_shard(shard):
+            batch = convert(columns)
+            try:
+                reading.check(batch, row)
+            except ValueError as error:
+                raise self._out_of_order(shard.file, error) from error
+            yield batch
+            row += len(batch.lengths)
+
+    def _read_shard(self, shard: ShardSidecar) -> Iterator[pa.RecordBatch]:
+        """The batches of a shard, checked, and counted against what the manifest says."""
+        largest = int(np.iinfo(self.dtype).max)
+        schema = token_shard_schema(largest)
+        if self.row_ids is not None:
+            schema = packed_shard_schema(largest, self.row_ids)
         rows = tokens = 0
         try:
             with open_for_reading(join(self.directory, shard.file)) as file:
@@ -148,11 +217,9 @@ class ShardSource:
                 for index in range(reader.num_record_batches):
                     columns = reader.get_batch(index)
                     columns.validate(full=True)
-                    batch = _token_batch(columns)
-                    reading.check(batch, rows)
-                    yield batch
+                    yield columns
                     rows += columns.num_rows
-                    tokens += len(batch.ids)
+                    tokens += _count_tokens(columns)
         except (ValueError, pa.ArrowException) as error:
             raise self._failure(shard.file, str(error)) from error
         if (rows, tokens) != (shard.rows, shard.tokens):
@@ -161,6 +228,16 @@ class ShardSource:
                 f"has {rows} rows with {tokens} ids, {MANIFEST} says {shard.rows} with "
                 f"{shard.tokens}",
             )
+
+    def _out_of_order(self, name: str, error: ValueError) -> OutputError | SettingsError:
+        """Of a document whose rows do not follow each other."""
+        if self.manifest.settings.get("shuffle") != "shard":
+            return self._failure(name, str(error))
+        return SettingsError(
+            f"{join(self.directory, name)}: {error}: a document longer than a shard was shuffled "
+            "with --shuffle shard, stretch by stretch; encode with a larger --shard-bytes, or with "
+            "--shuffle global, which keeps documents together"
+        )
 
     def _with_marks(self, batch: TokenBatch) -> TokenBatch:
         ids, lengths = with_marks(
@@ -183,6 +260,41 @@ def _token_batch(columns: pa.RecordBatch) -> TokenBatch:
         ends=columns["is_last"].to_numpy(zero_copy_only=False),
         labels=columns.select(_LABELS),
     )
+
+
+def _segment_batch(columns: pa.RecordBatch) -> TokenBatch:
+    """The segments of packed rows, without padding."""
+    lengths = columns["lengths"].flatten().to_numpy().astype(np.int64)
+    ids = columns["input_ids"].flatten().to_numpy()
+    if len(ids) != int(lengths.sum()):
+        ids = ids[_filled_places(columns, lengths)]
+    lists = {"document_id": "document_ids", "source": "sources", "byte_start": "byte_starts"}
+    labels = [columns[name].flatten() for name in lists.values()]
+    return TokenBatch(
+        ids=ids,
+        lengths=lengths,
+        starts=columns["is_first"].flatten().to_numpy(zero_copy_only=False),
+        ends=columns["is_last"].flatten().to_numpy(zero_copy_only=False),
+        labels=pa.RecordBatch.from_arrays(labels, names=list(lists)),
+    )
+
+
+def _filled_places(
+    columns: pa.RecordBatch, lengths: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    """Which ids of packed rows are no padding: in each row, those before the segments' end."""
+    size = columns["input_ids"].type.list_size
+    segments = pc.list_value_length(columns["lengths"]).to_numpy()
+    rows = np.repeat(np.arange(columns.num_rows), segments)
+    filled = np.bincount(rows, lengths, columns.num_rows)
+    places: npt.NDArray[np.bool_] = np.arange(size) < filled[:, None]
+    return places.ravel()
+
+
+def _count_tokens(columns: pa.RecordBatch) -> int:
+    if "lengths" in columns.schema.names:
+        return int(pc.sum(columns["lengths"].flatten()).as_py() or 0)
+    return len(columns["input_ids"].flatten())
 
 
 class _RowCheck:

@@ -186,6 +186,7 @@ def _write_shard(folder: Path, index: int, batches: list[list[Row]], largest: in
     content = path.read_bytes()
     return ShardSidecar(
         file=path.name,
+        split="",
         unit=index,
         part=0,
         bytes=facts.tokens,

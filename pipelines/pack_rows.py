@@ -190,22 +190,29 @@ class Packer:
             latest = np.searchsorted(filled, np.arange(count), side="right") - 1
             places = rank[bins[np.maximum(latest, 0)]]
         order = np.argsort(places, kind="stable")
-        yield from self._rows(_reordered(pieces, order), places[order], max(1, len(first)))
+        yield from self._rows(pieces, places[order], max(1, len(first)), order)
 
-    def _rows(self, pieces: Stretches, places: _Ints, count: int) -> Iterator[TokenRows]:
+    def _rows(
+        self, pieces: Stretches, places: _Ints, count: int, order: _Ints | None = None
+    ) -> Iterator[TokenRows]:
         """Packed rows, in batches.
 
         Args:
-            pieces: in the order in which they stand in the rows.
+            pieces: what is in the rows.
             places: int64, row of each, ascending; every row has a piece.
             count: number of rows.
+            order: int64, the pieces in the order in which they stand in the rows; None for theirs.
         """
+        starts = np.cumsum(pieces.lengths) - pieces.lengths
         step = max(1, _BLOCK_IDS // self._size)
         borders = np.searchsorted(places, np.arange(0, count + step, step))
         for index, start in enumerate(range(0, count, step)):
-            part = pieces.slice(int(borders[index]), int(borders[index + 1]))
-            rows = min(step, count - start)
-            yield self._batch(part, places[borders[index] : borders[index + 1]] - start, rows)
+            within = slice(int(borders[index]), int(borders[index + 1]))
+            if order is None:
+                part = pieces.slice(within.start, within.stop)
+            else:
+                part = _picked(pieces, starts, order[within])
+            yield self._batch(part, places[within] - start, min(step, count - start))
 
     def _batch(self, pieces: Stretches, places: _Ints, count: int) -> TokenRows:
         ids = self._placed(pieces, places, count)
@@ -258,14 +265,19 @@ class Packer:
         return sizes
 
 
-def _reordered(pieces: Stretches, order: _Ints) -> Stretches:
-    """The same stretches in another order."""
+def _picked(pieces: Stretches, starts: _Ints, order: _Ints) -> Stretches:
+    """Some of the stretches, in another order.
+
+    Args:
+        pieces: all of them.
+        starts: int64, place of each among the ids.
+        order: int64, numbers of those that are wanted.
+    """
     lengths = pieces.lengths[order]
-    starts = (np.cumsum(pieces.lengths) - pieces.lengths)[order]
-    shift = starts - (np.cumsum(lengths) - lengths)
+    shift = starts[order] - (np.cumsum(lengths) - lengths)
     rows = pa.array(order)
     return Stretches(
-        pieces.ids[np.arange(len(pieces.ids)) + np.repeat(shift, lengths)],
+        pieces.ids[np.arange(int(lengths.sum())) + np.repeat(shift, lengths)],
         lengths,
         pieces.positions[order],
         pieces.is_first[order],

@@ -12,6 +12,16 @@ Rows travel through files on the storage of the output on every runner, also whe
 group them by key. That is one way in place of two; it can be resumed by unit and by bucket; a
 bucket of any number of bytes is gathered in bounded memory; and 800 MB through a GroupByKey take
 several gigabytes of memory on local runners. The price is that a bucket opens a file per unit.
+
+In place of `EncodeDocuments` in the example of `pipelines`, with `units` as there:
+
+    buckets = plan_buckets(plan, encoding)
+    with beam.Pipeline() as pipeline:
+        pipeline | beam.Create(units) | SpillDocuments("enc", encoding, len(buckets))
+    with beam.Pipeline() as pipeline:
+        elements = [bucket.to_json() for bucket in buckets]
+        pipeline | beam.Create(elements) | WriteBuckets("enc", encoding)
+    pipelines.resume.remove_spills("enc")
 """
 
 from __future__ import annotations

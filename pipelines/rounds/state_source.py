@@ -317,6 +317,7 @@ def ensure_files(source: StateSource, record: InitialRecord, folder: str, run_jo
     """
     if has_state(join(folder, STATE_FOLDER), record.state_files):
         return
+    note(f"state files in {folder} are missing: making them again from the input and the merges")
     files, _ = _write(source, folder, run_job)
     if files != record.state_files:
         raise OutputError(

@@ -1,1 +1,14 @@
-"""Exact training in merge rounds over sharded sequences of tokens."""
+"""Exact training in merge rounds over sequences of tokens that are spread over shards.
+
+A round has two halves. In the first, shards count pairs (`shard_steps`, `bucket_sums`), and the
+driver ranks them (`pair_ranking`) and chooses the heavy ones (`heavy_set`). In the second, shards
+cut their tokens by these and send the distinct stretches; the driver trains on them, takes the
+merges that are certain, and works out what becomes of the shards' ends (`round_driver`,
+`boundaries`, `chain_merging`). `train_in_rounds` does all of it in one process; `pipelines.rounds`
+does it in a pipeline.
+"""
+
+from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
+from bpe.rounds.shard_state import ShardState
+
+__all__ = ["RoundSettings", "ShardState", "train_in_rounds"]

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.backend import MAX_COUNT, MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, straddling_pairs
-from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs, keep_best
+from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs, keep_best, pair_keys
 from bpe.rounds.shard_steps import SEGMENT_SCHEMA, pair_buckets
 
 __all__ = ["add_pair_tables", "add_segment_tables", "rank_bucket", "straddling_table"]
@@ -22,9 +23,35 @@ def add_pair_tables(tables: Iterable[pa.Table]) -> pa.Table:
 
     tables: `PAIR_SCHEMA`. Raises `CountTableError` for a sum above `MAX_COUNT`.
     """
-    added = _add(tables, PAIR_SCHEMA, ["left", "right"])
-    keys = [("left", "ascending"), ("right", "ascending")]
-    return added.take(pc.sort_indices(added, keys)).combine_chunks()
+    rows = pa.concat_tables(
+        [PAIR_SCHEMA.empty_table(), *(each.cast(PAIR_SCHEMA) for each in tables)]
+    )
+    keys = pair_keys(rows["left"].to_numpy(), rows["right"].to_numpy())
+    # Tables are in this order as shards make them, and a stable sort merges what is sorted fast.
+    order = np.argsort(keys, kind="stable")
+    keys, counts = keys[order], rows["count"].to_numpy()[order]
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1])[: len(keys)])
+    if len(starts) < len(keys):
+        _check_pair_sums(keys, counts, starts)
+        keys, counts = keys[starts], np.add.reduceat(counts, starts)
+    left, right = (keys >> np.uint64(32)).astype(np.uint32), keys.astype(np.uint32)
+    return pa.table([left, right, counts], schema=PAIR_SCHEMA)
+
+
+def _check_pair_sums(
+    keys: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
+) -> None:
+    """A sum of int64 wraps without a word, so look before adding."""
+    if int(counts.max()) * len(counts) <= MAX_COUNT:
+        return
+    low = np.add.reduceat(counts & 0xFFFFFFFF, starts)
+    over = np.flatnonzero(np.add.reduceat(counts >> 32, starts) + (low >> 32) > MAX_COUNT >> 32)
+    if len(over):
+        key = int(keys[starts[over[0]]])
+        raise CountTableError(
+            f"the count of the pair ({key >> 32}, {key & 0xFFFFFFFF}) exceeds {MAX_COUNT}: train "
+            "on a sample, or divide the counts"
+        )
 
 
 def add_segment_tables(tables: Iterable[pa.Table]) -> pa.Table:
@@ -32,8 +59,35 @@ def add_segment_tables(tables: Iterable[pa.Table]) -> pa.Table:
 
     tables: `SEGMENT_SCHEMA`. Raises `CountTableError` for a sum above `MAX_COUNT`.
     """
-    added = _add(tables, SEGMENT_SCHEMA, ["segment"])
+    schema = SEGMENT_SCHEMA
+    rows = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
+    _check_segment_sums(rows)
+    sums = rows.group_by("segment", use_threads=False).aggregate([("weight", "sum")])
+    added = pa.table([sums["segment"], sums["weight_sum"]], schema=schema)
     return added.take(pc.sort_indices(added["segment"])).combine_chunks()
+
+
+def _check_segment_sums(rows: pa.Table) -> None:
+    """A sum of int64 wraps without a word, so look before adding."""
+    largest = pc.max(rows["weight"]).as_py() or 0
+    if largest * rows.num_rows <= MAX_COUNT:
+        return
+    halves = pa.table(
+        {
+            "segment": rows["segment"],
+            "high": pc.shift_right(rows["weight"], 32),
+            "low": pc.bit_wise_and(rows["weight"], 0xFFFFFFFF),
+        }
+    )
+    sums = halves.group_by("segment").aggregate([("high", "sum"), ("low", "sum")])
+    carried = np.add(sums["high_sum"].to_numpy(), sums["low_sum"].to_numpy() >> 32)
+    over = np.flatnonzero(carried > MAX_COUNT >> 32)
+    if len(over):
+        coded = sums["segment"][int(over[0])].as_py()
+        raise CountTableError(
+            f"the weight of the segment {coded[:20]!r} exceeds {MAX_COUNT}: train on a sample, or "
+            "divide the counts"
+        )
 
 
 def rank_bucket(
@@ -70,29 +124,3 @@ def straddling_table(
     ]
     columns = [[left for left, _ in kept], [right for _, right in kept], [1] * len(kept)]
     return pa.table(columns, schema=PAIR_SCHEMA)
-
-
-def _add(tables: Iterable[pa.Table], schema: pa.Schema, keys: list[str]) -> pa.Table:
-    number = schema.names[-1]
-    rows = pa.concat_tables([schema.empty_table(), *(table.cast(schema) for table in tables)])
-    _check_sums(rows, keys, number)
-    sums = rows.group_by(keys, use_threads=False).aggregate([(number, "sum")])
-    return pa.table([*(sums[key] for key in keys), sums[f"{number}_sum"]], schema=schema)
-
-
-def _check_sums(rows: pa.Table, keys: list[str], number: str) -> None:
-    """Arrow's sum of int64 wraps without a word, so look before adding."""
-    largest = pc.max(rows[number]).as_py() or 0
-    if largest * rows.num_rows <= MAX_COUNT:
-        return
-    halves = rows.select(keys)
-    halves = halves.append_column("high", pc.shift_right(rows[number], 32))
-    halves = halves.append_column("low", pc.bit_wise_and(rows[number], 0xFFFFFFFF))
-    sums = halves.group_by(keys).aggregate([("high", "sum"), ("low", "sum")])
-    carried = np.add(sums["high_sum"].to_numpy(), sums["low_sum"].to_numpy() >> 32)
-    over = np.flatnonzero(carried > MAX_COUNT >> 32)
-    if len(over):
-        row = sums.select(keys).slice(int(over[0]), 1).to_pylist()[0]
-        raise CountTableError(
-            f"{number} of {row} exceeds {MAX_COUNT}: train on a sample, or divide the counts"
-        )

@@ -5,7 +5,7 @@ The order is: higher count first; then, by the tie order, lower ids or lower byt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,13 +73,12 @@ def rank_pairs(pairs: pa.Table, tokens: Sequence[bytes], tie_order: str) -> pa.T
     """The pairs, best first. tokens: bytes of every id."""
     if tie_order == "first":
         raise SettingsError("tie order 'first' cannot be had in merge rounds: use hf, id or bytes")
-    columns = {"count": pairs["count"], "left": pairs["left"], "right": pairs["right"]}
+    left, right = pairs["left"].to_numpy(), pairs["right"].to_numpy()
     if tie_order == "bytes":
-        places = pa.array(_places_by_bytes(tokens))
-        columns["left"] = places.take(pairs["left"])
-        columns["right"] = places.take(pairs["right"])
-    keys = [("count", "descending"), ("left", "ascending"), ("right", "ascending")]
-    return pairs.take(pc.sort_indices(pa.table(columns), keys)).combine_chunks()
+        places = _places_by_bytes(tokens)
+        left, right = places[left], places[right]
+    order = np.lexsort((right, left, -pairs["count"].to_numpy()))
+    return pairs.take(pa.array(order)).combine_chunks()
 
 
 def keep_best(
@@ -183,8 +182,7 @@ def conflict_free_prefix(
     highest_of_runs = 0
     ties = _Ties(ranking, tokens) if rules.tie_order == "bytes" else None
     rows = ranking.pairs
-    columns = (rows[name].to_pylist() for name in ("left", "right", "count"))
-    for place, (left, right, count) in enumerate(zip(*columns, strict=True)):
+    for place, (left, right, count) in enumerate(_iterate(rows)):
         overlaps = _overlaps(left, right, lefts, rights)
         if merged and (
             overlaps
@@ -202,6 +200,12 @@ def conflict_free_prefix(
         if overlaps:
             return SafePrefix(place + 1, len(merged))
     return SafePrefix(rows.num_rows, len(merged))
+
+
+def _iterate(pairs: pa.Table) -> Iterator[tuple[int, int, int]]:
+    """Rows of `PAIR_SCHEMA`; most are never asked for."""
+    for batch in pairs.to_batches(max_chunksize=1024):
+        yield from zip(*(column.to_pylist() for column in batch.columns), strict=True)
 
 
 def _overlaps(left: int, right: int, lefts: set[int], rights: set[int]) -> bool:

@@ -107,8 +107,9 @@ def training_end(ranking: RankedPairs, tokens: Sequence[bytes], rules: MergeRule
     if ranking.mergeable == 0:
         return "exhausted"
     barred = forbidden_pairs(tokens, rules)
-    known = zip(ranking.pairs["left"].to_pylist(), ranking.pairs["right"].to_pylist(), strict=True)
-    return None if any(pair not in barred for pair in known) else "min_frequency"
+    best = ranking.pairs.slice(0, len(barred) + 1).to_pylist()
+    is_some = any((row["left"], row["right"]) not in barred for row in best)
+    return None if is_some else "min_frequency"
 
 
 def accept_merges(

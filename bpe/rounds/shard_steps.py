@@ -213,7 +213,9 @@ def _spread(keys: npt.NDArray[np.uint64], bucket_count: int) -> npt.NDArray[np.i
 
 def _by_bucket(table: pa.Table, buckets: npt.NDArray[np.int64]) -> Iterator[tuple[int, pa.Table]]:
     """Rows of each bucket that has any, in their order."""
-    order = np.argsort(buckets, kind="stable")
+    # Numbers of two bytes are sorted by counting.
+    kind = np.uint16 if buckets.max(initial=0) < 1 << 16 else np.int64
+    order = np.argsort(buckets.astype(kind), kind="stable")
     rows = table.take(pa.array(order))
     present, starts = np.unique(buckets[order], return_index=True)
     borders = [*starts.tolist(), table.num_rows]

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from bpe.backend import MergeRules, get_backend
 from bpe.errors import OutputError
-from bpe.rounds.heavy_set import FIRST_COVERAGE, choose_heavy, next_coverage
+from bpe.rounds.heavy_set import FIRST_COVERAGE, HeavySet, choose_heavy, next_coverage
 from bpe.rounds.round_driver import RoundResult, accept_merges, rank_all, training_end
 from pipelines.output_files import join, list_files
 from pipelines.rounds.checkpoints import (
@@ -150,18 +150,11 @@ def finish_segments(
     rules = _rest(setup.rules, before.num_rows)
     result = accept_merges(heavy, [segments], ends, tokens, rules, get_backend())
     merges = _add_merges(before, result)
+    fixes = ends_to_table(result.fixes, BOUNDARY_FIXES)
     files = {
         MERGES_FILE: write_table(folder, MERGES_FILE, merges, MERGES),
-        FIXES: write_table(
-            folder, FIXES, ends_to_table(result.fixes, BOUNDARY_FIXES), BOUNDARY_FIXES
-        ),
+        FIXES: write_table(folder, FIXES, fixes, BOUNDARY_FIXES),
     }
-    coverage = next_coverage(
-        heavy.coverage,
-        sent_bytes=result.sent_bytes,
-        budget=setup.budget,
-        overflowed=result.size < heavy.sizes[0],
-    )
     ended = time.time()
     record = SegmentsRecord(
         round=round_,
@@ -172,7 +165,7 @@ def finish_segments(
         segments=segments.num_rows,
         segment_bytes=result.sent_bytes,
         bytes_sent=bytes_sent,
-        coverage=coverage,
+        coverage=_next_coverage(setup, heavy, result),
         files=files,
         stop_reason="vocab_size" if merges.num_rows >= setup.rules.max_merges else None,
         seconds=ended - started,
@@ -182,6 +175,15 @@ def finish_segments(
     delete_state(join(setup.folder, STATE_FOLDER), state_names)
     clear_round(setup.folder, round_, kept=(MERGES_FILE, FIXES))
     return record
+
+
+def _next_coverage(setup: RoundSetup, heavy: HeavySet, result: RoundResult) -> float:
+    return next_coverage(
+        heavy.coverage,
+        sent_bytes=result.sent_bytes,
+        budget=setup.budget,
+        overflowed=result.size < heavy.sizes[0],
+    )
 
 
 def _add_merges(before: pa.Table, result: RoundResult) -> pa.Table:

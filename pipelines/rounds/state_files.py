@@ -139,11 +139,11 @@ def read_state(folder: str, name: str) -> ShardState:
     path = join(folder, name)
     if not exists(path):
         raise OutputError(f"{path}: is missing; {_MAKE_AGAIN}")
-    with open_for_reading(path) as file:
-        try:
+    try:
+        with open_for_reading(path) as file:
             data = file.read_buffer()
-        except OSError as error:
-            raise OutputError(f"{path}: cannot be read: {error}; {_MAKE_AGAIN}") from error
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error}; {_MAKE_AGAIN}") from error
     found = hashlib.sha256(data).hexdigest()
     if found != described.sha256:
         raise OutputError(

@@ -309,14 +309,21 @@ def _check_neighbours(folder: str, files: list[StateFile]) -> None:
             )
 
 
-def ensure_files(source: StateSource, record: InitialRecord, folder: str, run_job: RunJob) -> None:
-    """Make the state before the first merge again, unless its files are there.
+def ensure_files(
+    source: StateSource,
+    record: InitialRecord,
+    folder: str,
+    run_job: RunJob,
+    note: Callable[[str], None],
+) -> None:
+    """Make the state before the first merge again, and say so, unless its files are there.
 
     Raises:
         OutputError: the input gives another state than it did.
     """
     if has_state(join(folder, STATE_FOLDER), record.state_files):
         return
+    note(f"state files in {folder} are missing: making them again from the input and the merges")
     files, _ = _write(source, folder, run_job)
     if files != record.state_files:
         raise OutputError(

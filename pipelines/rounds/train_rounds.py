@@ -80,7 +80,9 @@ def train_in_rounds(
             setup=setup,
             tasks=[ShardTask(i, each.file) for i, each in enumerate(initial.state_files)],
             run_job=job.run_job,
-            ensure_initial_state=lambda: ensure_files(source, initial, folder, job.run_job),
+            ensure_initial_state=lambda: ensure_files(
+                source, initial, folder, job.run_job, job.note
+            ),
             report=job.report,
             rounds_per_job=job.options.rounds_per_job,
         )

@@ -1,0 +1,419 @@
+"""Parts of a round on their own: what they refuse, and what they leave to others."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from bpe.backend import MAX_COUNT, Backend, MergeRules, StopBefore, get_backend
+from bpe.errors import CountTableError
+from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours, straddling_pairs
+from bpe.rounds.bucket_sums import add_pair_tables, add_segment_tables, rank_bucket
+from bpe.rounds.chain_merging import expand_chains, merge_chains, merge_chains_apart
+from bpe.rounds.heavy_set import HeavySet, choose_heavy, next_coverage
+from bpe.rounds.pair_ranking import (
+    PAIR_SCHEMA,
+    RankedPairs,
+    keep_best,
+    merge_rankings,
+    rank_pairs,
+    sum_counts,
+)
+from bpe.rounds.round_driver import accept_merges, base_tokens, rank_all, training_end
+from bpe.rounds.run_coding import decode_runs, encode_runs
+from bpe.rounds.shard_state import ShardState, state_id_type
+from bpe.rounds.shard_steps import SEGMENT_SCHEMA, apply_to_shard, count_shard, cut_shard
+
+RULES = MergeRules(100, "id", 1)
+TOKENS = base_tokens("id")
+
+
+def pair_table(rows: dict[tuple[int, int], int]) -> pa.Table:
+    columns = [[a for a, _ in rows], [b for _, b in rows], list(rows.values())]
+    return pa.table(columns, schema=PAIR_SCHEMA)
+
+
+def segment_table(rows: dict[bytes, int]) -> pa.Table:
+    return pa.table([list(rows), list(rows.values())], schema=SEGMENT_SCHEMA)
+
+
+def as_dict(pairs: pa.Table) -> dict[tuple[int, int], int]:
+    return {(row["left"], row["right"]): row["count"] for row in pairs.to_pylist()}
+
+
+def shard(*sequences: list[int], open_left: bool = False, open_right: bool = False) -> ShardState:
+    kind = pa.large_list(pa.uint16())
+    return ShardState(pa.array(list(sequences), kind), None, open_left, open_right)
+
+
+# ---- sums ----------------------------------------------------------------------------------
+
+
+def test_sums_of_pairs_are_exact_and_in_order() -> None:
+    rng = random.Random(3)
+    tables, expected = [], Counter[tuple[int, int]]()
+    for _ in range(5):
+        rows = {(rng.randint(0, 3), rng.randint(0, 3)): rng.randint(1, 2**61) for _ in range(6)}
+        tables.append(pair_table(rows))
+        expected.update(rows)
+    expected = Counter({pair: n for pair, n in expected.items() if n <= MAX_COUNT})
+    kept = set(expected)
+    tables = [
+        pair_table({pair: n for pair, n in as_dict(table).items() if pair in kept})
+        for table in tables
+    ]
+    added = add_pair_tables(tables)
+    assert as_dict(added) == expected
+    assert list(as_dict(added)) == sorted(expected)
+
+
+def test_two_sums_of_three_thousand_million_each() -> None:
+    half = 1_500_000_000
+    added = add_pair_tables([pair_table({(1, 2): half, (3, 4): half + 1})] * 2)
+    assert as_dict(added) == {(1, 2): 2 * half, (3, 4): 2 * half + 2}
+    ranked = rank_pairs(added, TOKENS, "hf")
+    assert ranked["left"].to_pylist() == [3, 1]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 5])
+def test_a_sum_beyond_64_bits_is_named(rows: int) -> None:
+    part = MAX_COUNT // rows
+    exact = [pair_table({(1, 2): part})] * rows
+    assert as_dict(add_pair_tables(exact)) == {(1, 2): part * rows}
+    rest = MAX_COUNT - part * rows
+    assert as_dict(add_pair_tables([*exact, pair_table({(1, 2): rest})])) == {(1, 2): MAX_COUNT}
+    with pytest.raises(CountTableError, match=r"count of the pair \(1, 2\) exceeds"):
+        add_pair_tables([*exact, pair_table({(1, 2): rest + 1})])
+    with pytest.raises(CountTableError, match="weight of"):
+        add_segment_tables([segment_table({b"\x02\x04\x06": MAX_COUNT})] * 2)
+
+
+def test_the_sum_of_all_counts_may_pass_64_bits() -> None:
+    counts = pa.chunked_array([pa.array([MAX_COUNT] * 3 + [5], pa.int64())])
+    assert sum_counts(counts) == 3 * MAX_COUNT + 5
+
+
+def test_segments_are_added_by_content() -> None:
+    added = add_segment_tables([segment_table({b"b": 2, b"a": 1}), segment_table({b"b": 3})])
+    assert added.to_pydict() == {"segment": [b"a", b"b"], "weight": [1, 5]}
+
+
+# ---- rankings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tie_order", ["hf", "id", "bytes"])
+@pytest.mark.parametrize("limit", [1, 2, 5, 100])
+def test_a_ranking_of_buckets_is_a_prefix_of_the_whole(tie_order: str, limit: int) -> None:
+    rng = random.Random(limit)
+    tokens = [*base_tokens(tie_order), b"ab", b"aa", b"b "]
+    pairs = {
+        (rng.randrange(len(tokens)), rng.randrange(len(tokens))): rng.randint(1, 4)
+        for _ in range(60)
+    }
+    rules = replace(RULES, tie_order=tie_order, min_frequency=2)
+    tie = (lambda p: (tokens[p[0]], tokens[p[1]])) if tie_order == "bytes" else (lambda p: p)
+    expected = sorted(pairs, key=lambda pair: (-pairs[pair], *tie(pair)))
+    parts = [
+        keep_best(
+            pair_table({p: n for p, n in pairs.items() if (p[0] + p[1]) % 3 == bucket}),
+            limit,
+            tokens,
+            rules,
+        )
+        for bucket in range(3)
+    ]
+    whole = merge_rankings(parts, tokens, tie_order)
+    known = list(as_dict(whole.pairs))
+    assert known == expected[: len(known)]
+    assert len(known) >= min(limit, sum(count > 1 for count in pairs.values()))
+    assert whole.total == sum(pairs.values())
+    following = expected[len(known)]
+    assert whole.dropped == StopBefore(pairs[following], *following)
+
+
+def test_forbidden_pairs_do_not_crowd_out_others() -> None:
+    rules = replace(RULES, forbidden=frozenset([b"ab", b"cd"]))
+    pairs = pair_table({(97, 98): 9, (99, 100): 8, (1, 2): 3, (1, 3): 2})
+    ranking = keep_best(pairs, 1, TOKENS, rules)
+    assert list(as_dict(ranking.pairs)) == [(97, 98), (99, 100), (1, 2)]
+    assert ranking.mergeable == 2
+    assert training_end(ranking, TOKENS, rules) is None
+    assert training_end(ranking, TOKENS, replace(rules, max_merges=0)) == "vocab_size"
+    barred = keep_best(pairs.slice(0, 2), 1, TOKENS, rules)
+    assert training_end(barred, TOKENS, rules) == "exhausted"
+    rare = keep_best(pairs, 1, TOKENS, replace(rules, min_frequency=4))
+    assert training_end(rare, TOKENS, rules) == "min_frequency"
+
+
+def ranked(rows: dict[tuple[int, int], int], dropped: StopBefore | None = None) -> RankedPairs:
+    table = rank_pairs(pair_table(rows), TOKENS, "id")
+    return RankedPairs(table, dropped, sum(rows.values()), len(rows))
+
+
+def test_the_heavy_set_covers_a_share_and_has_smaller_sizes() -> None:
+    # The second pair overlaps with the first, so that the smallest size is 1.
+    rows = {(n, n - 1): 1000 - n for n in range(1, 250)}
+    heavy = choose_heavy(ranked(rows), TOKENS, RULES, coverage=0.5)
+    total = sum(rows.values())
+    counts = heavy.pairs["count"].to_pylist()
+    assert sum(counts) <= total / 2 < sum(counts) + heavy.following.count
+    assert heavy.sizes[0] == heavy.pairs.num_rows
+    assert heavy.sizes[-1] == heavy.prefix.pairs == 1
+    assert len(heavy.sizes) == 8
+    assert list(heavy.sizes) == sorted(set(heavy.sizes), reverse=True)
+    assert heavy.stop_at(heavy.sizes[0]) == heavy.following
+    assert heavy.stop_at(3) == StopBefore(996, 4, 3)
+
+
+def test_the_heavy_set_passes_a_file() -> None:
+    rows = {(1, 2): 9, (3, 4): 8, (2, 5): 7}
+    for dropped in (None, StopBefore(1, 2, 3)):
+        heavy = choose_heavy(ranked(rows, dropped), TOKENS, RULES, coverage=1.0)
+        sink = pa.BufferOutputStream()
+        table = heavy.to_table()
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+        back = HeavySet.from_table(pa.ipc.open_file(sink.getvalue()).read_all())
+        assert back.pairs.equals(heavy.pairs)
+        assert replace(back, pairs=heavy.pairs) == heavy
+
+
+def test_bytes_leave_out_pairs_that_tie_with_the_next() -> None:
+    rows = {(1, 20): 9, (20, 3): 8, (2, 5): 5, (2, 6): 5, (2, 7): 5}
+    rules = replace(RULES, tie_order="bytes")
+    heavy = choose_heavy(ranked(rows), TOKENS, rules, coverage=0.9)
+    assert heavy.sizes[0] == 2
+    assert heavy.following == StopBefore(5, 2, 5)
+
+
+@pytest.mark.parametrize(
+    ("sent", "overflowed", "factor"),
+    [(85, False, 1.0), (0, False, 1.5), (10**9, False, 0.9), (85, True, 0.85)],
+)
+def test_coverage_follows_the_budget(sent: int, *, overflowed: bool, factor: float) -> None:
+    found = next_coverage(0.2, sent_bytes=sent, budget=100, overflowed=overflowed)
+    assert found == pytest.approx(0.2 * factor)
+    assert next_coverage(0.9, sent_bytes=1, budget=10**9, overflowed=False) == 1.0
+
+
+# ---- boundaries ----------------------------------------------------------------------------
+
+
+def record(number: int, **fields: object) -> BoundaryRecord:
+    empty = BoundaryRecord(number, 0, False, False, True, b"", b"", 0, 0)
+    return replace(empty, **fields)  # type: ignore[arg-type]
+
+
+def test_neighbours_that_do_not_fit_are_named() -> None:
+    check_neighbours([record(0, open_right=True), record(1, open_left=True)])
+    with pytest.raises(CountTableError, match="between shards 0 and 1 a sequence is open on one"):
+        check_neighbours([record(0, open_right=True), record(1)])
+    with pytest.raises(CountTableError, match="between shards the start and 0"):
+        check_neighbours([record(0, open_left=True)])
+    with pytest.raises(CountTableError, match="between shards 1 and the end"):
+        check_neighbours([record(0), record(1, open_right=True)])
+    with pytest.raises(CountTableError, match="have shard 2 at place 1"):
+        check_neighbours([record(0), record(2)])
+
+
+def test_pairs_straddle_empty_shards() -> None:
+    shards = [
+        shard([5, 7], open_right=True),
+        shard([], open_left=True, open_right=True),
+        shard([8], open_left=True, open_right=True),
+        shard([8, 9], [4], open_left=True),
+        shard([6]),
+    ]
+    backend = get_backend("python")
+    records = [
+        count_shard(number, state, 1, TOKENS, RULES, backend).ends
+        for number, state in enumerate(shards)
+    ]
+    check_neighbours(records)
+    assert list(straddling_pairs(records)) == [(7, 8), (8, 8)]
+
+
+def test_chains_by_runs_equal_chains_token_by_token(backend: Backend) -> None:
+    rng = random.Random(11)
+    made = {(1, 1): 300, (2, 3): 301, (2, 4): 302}
+    left, right = (pa.array(column, pa.uint32()) for column in zip(*made, strict=True))
+    tokens = [*TOKENS, *([b"?"] * 44)]
+    for _ in range(100):
+        parts = [[rng.choice([1, 1, 2, 3, 4]) for _ in range(rng.randint(0, 6))] for _ in range(5)]
+        records = [
+            record(
+                number,
+                open_left=number > 0,
+                open_right=number < 4,
+                has_cut=number in {0, 4},
+                **{"tail" if number == 0 else "head": encode_runs(part)},
+            )
+            for number, part in enumerate(parts)
+        ]
+        whole = merge_chains(expand_chains(records), left, right, tokens, backend)
+        assert merge_chains_apart(records, made) == whole
+
+
+def test_a_run_that_nobody_could_write_out() -> None:
+    long = 10**15 + 1
+    coded = encode_runs([7]) + b""
+    records = [
+        record(0, open_right=True, tail=write_long(7, long)),
+        record(1, open_left=True, open_right=True, has_cut=False, head=write_long(7, long)),
+        record(2, open_left=True, head=coded),
+    ]
+    fixes = merge_chains_apart(records, {(7, 7): 256})
+    assert fixes[0].tail == write_long(256, long // 2 + 1)
+    assert fixes[1].head == write_long(256, long // 2)
+    assert decode_runs(fixes[2].head) == [7]
+
+
+def write_long(token: int, run: int) -> bytes:
+    from bpe.rounds.run_coding import write_runs
+
+    return write_runs([(token, run)])
+
+
+# ---- shards --------------------------------------------------------------------------------
+
+
+def test_a_shard_that_contradicts_itself_is_refused() -> None:
+    with pytest.raises(CountTableError, match="without a sequence is open"):
+        shard(open_left=True)
+    weights = pa.array([1], pa.int64())
+    with pytest.raises(CountTableError, match="weighted sequences is open"):
+        ShardState(shard([1]).sequences, weights, open_left=True)
+    with pytest.raises(CountTableError, match="2 sequences and 1 weights"):
+        ShardState(shard([1], [2]).sequences, weights)
+
+
+@pytest.mark.parametrize(
+    ("head_tokens", "tail_tokens", "open_left"),
+    [(4, 0, True), (2, 2, True), (1, 0, False)],
+)
+def test_a_fix_of_another_round_is_refused(
+    backend: Backend, head_tokens: int, tail_tokens: int, *, open_left: bool
+) -> None:
+    state = shard([1, 2, 3], open_left=open_left, open_right=True)
+    fix = ShardFix(5, b"", b"", head_tokens, tail_tokens)
+    none = pa.array([], pa.uint32())
+    with pytest.raises(CountTableError, match="the fix of shard 5 takes"):
+        apply_to_shard(state, none, none, 256, fix, pa.uint16(), backend)
+
+
+def test_ids_widen_when_they_must(backend: Backend) -> None:
+    assert state_id_type(65536) == pa.uint16()
+    assert state_id_type(65537) == pa.uint32()
+    left, right = pa.array([1], pa.uint32()), pa.array([2], pa.uint32())
+    fix = ShardFix(0, encode_runs([65536, 9]), b"", 1, 0)
+    state = shard([1, 1, 2], [1, 2], open_left=True)
+    wide = apply_to_shard(state, left, right, 65536, fix, pa.uint32(), backend)
+    assert wide.sequences.to_pylist() == [[65536, 9, 65536], [65536]]
+    assert wide.sequences.type.value_type == pa.uint32()
+
+
+# ---- what was lost on the way --------------------------------------------------------------
+
+
+def half_round(
+    backend: Backend,
+) -> tuple[HeavySet, list[pa.Table], list[BoundaryRecord]]:
+    states = [
+        shard([1, 2, 3, 1, 2, 3, 9, 1, 2, 3], open_right=True),
+        shard([1, 2, 3, 8], open_left=True),
+    ]
+    counted = [count_shard(n, state, 2, TOKENS, RULES, backend) for n, state in enumerate(states)]
+    records = [report.ends for report in counted]
+    rankings = [
+        rank_bucket(
+            add_pair_tables(r.tables[bucket] for r in counted if bucket in r.tables),
+            records,
+            bucket,
+            2,
+            100,
+            TOKENS,
+            RULES,
+        )
+        for bucket in range(2)
+    ]
+    with pytest.raises(CountTableError, match="pair counts that arrived add up to"):
+        rank_all(rankings[:1], records, TOKENS, RULES)
+    heavy = choose_heavy(rank_all(rankings, records, TOKENS, RULES), TOKENS, RULES, coverage=1.0)
+    cut = [cut_shard(n, state, 2, heavy, 1000, backend) for n, state in enumerate(states)]
+    tables = [
+        add_segment_tables(r.tables[bucket] for r in cut if bucket in r.tables)
+        for bucket in range(2)
+    ]
+    return heavy, tables, [report.ends for report in cut]
+
+
+def test_lost_segments_are_noticed(backend: Backend) -> None:
+    heavy, _, records = half_round(backend)
+    segments = [segment_table({encode_runs([1, 2, 3]): 7})]
+    with pytest.raises(CountTableError, match="segments that arrived add up to 7"):
+        accept_merges(heavy, segments, records, TOKENS, RULES, backend)
+
+
+def test_segments_that_hold_too_much_are_noticed(backend: Backend) -> None:
+    heavy, _, records = half_round(backend)
+    many = [replace(each, sent=each.sent + 25) for each in records]
+    segments = [segment_table({encode_runs([1, 2, 3]): 50})]
+    many = [replace(each, sent=25) for each in records]
+    with pytest.raises(CountTableError, match=r"hold the pair \(1, 2\) more often than the 4"):
+        accept_merges(heavy, segments, many, TOKENS, RULES, backend)
+
+
+def test_a_round_of_two_shards(backend: Backend) -> None:
+    heavy, tables, records = half_round(backend)
+    result = accept_merges(heavy, tables, records, TOKENS, RULES, backend)
+    merges = list(zip(result.left.to_pylist(), result.right.to_pylist(), strict=True))
+    assert merges[:2] == [(1, 2), (256, 3)]
+    assert result.counts.to_pylist()[:2] == [4, 4]
+    assert result.units > 0
+
+
+# ---- steps of both backends ----------------------------------------------------------------
+
+
+def test_cut_segments_by_hand(backend: Backend) -> None:
+    state = shard([4, 1, 2, 9, 1, 2, 1, 2, 1], [7, 7, 7, 7, 3], open_left=True)
+    left, right = pa.array([1, 2, 7], pa.uint32()), pa.array([2, 1, 7], pa.uint32())
+    cut = backend.cut_segments(
+        state.sequences, None, left, right, [3, 1], 10**6, open_left=True, open_right=False
+    )
+    assert cut.size == 3
+    assert decode_runs(cut.head) == [4]
+    assert (cut.head_tokens, cut.tail, cut.tail_tokens, cut.has_cut) == (1, b"", 0, True)
+    found = {
+        tuple(decode_runs(c)): w
+        for c, w in zip(cut.segments.to_pylist(), cut.weights.to_pylist(), strict=True)
+    }
+    assert found == {(1, 2, 1, 2, 1): 1, (7, 7, 7, 7): 1}
+    smaller = backend.cut_segments(
+        state.sequences, None, left, right, [3, 1], 5, open_left=True, open_right=False
+    )
+    assert (smaller.size, len(smaller.segments)) == (1, 0)
+
+
+def test_count_pairs_by_hand(backend: Backend) -> None:
+    state = shard([97, 97, 97, 98], [97, 98], [])
+    weights = pa.array([2, 5, 1], pa.int64())
+    rules = replace(RULES, forbidden_parts=(b"b",))
+    for kept, limits in ((True, RULES), (False, rules)):
+        found = as_dict(backend.count_state_pairs(state.sequences, weights, TOKENS, limits))
+        assert found == {(97, 97): 4} | ({(97, 98): 7} if kept else {})
+
+
+def test_counts_of_naive_sequences(backend: Backend) -> None:
+    rng = np.random.default_rng(5)
+    sequences = [rng.integers(0, 4, rng.integers(0, 30)).tolist() for _ in range(20)]
+    expected = Counter(pair for ids in sequences for pair in pairwise(ids))
+    state = shard(*sequences)
+    found = backend.count_state_pairs(state.sequences, None, TOKENS, RULES)
+    assert as_dict(found) == dict(sorted(expected.items()))

@@ -280,6 +280,7 @@ def test_random_strings(backend: Backend, part: int) -> None:
         check_seed(seed, backend)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(60))
 def test_30000_random_strings(part: int) -> None:
@@ -309,6 +310,7 @@ def test_all_short_strings(backend: Backend, letters: int, longest: int) -> None
         check(case_of(text, seed), backend)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.slow
 @pytest.mark.parametrize(("letters", "longest"), [(1, 24), (2, 11), (3, 7), (4, 5)])
 def test_all_strings(letters: int, longest: int) -> None:

@@ -63,5 +63,8 @@ def test_impossible_settings_are_refused_when_made() -> None:
 
 def test_memory_is_estimated_from_the_text() -> None:
     table = count_pretokens("some words of text", "gpt2")
-    assert words_memory(table, "python") > words_memory(table, "native") > table.nbytes
+    sizes = (table.num_rows, len("some words of text"))
+    assert words_memory(*sizes, "python") > words_memory(*sizes, "native") > table.nbytes
+    with pytest.raises(SettingsError, match="--superbpe-from 50: the first stage alone makes 306"):
+        TrainSettings((300,), superbpe_from=50)
     assert raw_memory(10**9, "python") > raw_memory(10**9, "native") > 10**9

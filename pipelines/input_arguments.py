@@ -36,8 +36,9 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         "--input-format",
         choices=INPUT_FORMATS,
         default="auto",
-        help="auto: .jsonl, .ndjson, .csv, .tsv, .parquet, .arrow and .feather by name, everything "
-        "else text (a file is one document); lines: a line is a document",
+        help="auto: by the file's name (.jsonl, .ndjson, .csv, .tsv, .parquet, .pq, .arrow, "
+        ".feather, .arrows), else text, a file being one document; names of other formats "
+        "(.json, .pdf, …) are refused; lines: a line is a document",
     )
     add(
         "--document-separator",

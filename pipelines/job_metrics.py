@@ -36,7 +36,7 @@ def count_documents(*, documents: int, size: int, tokens: int) -> None:
     Metrics.counter(NAMESPACE, "bytes").inc(size)
     Metrics.counter(NAMESPACE, "tokens").inc(tokens)
     if tokens:
-        Metrics.distribution(NAMESPACE, RATIO).update(1000 * size // tokens)
+        Metrics.distribution(NAMESPACE, RATIO).update(round(1000 * size / tokens))
 
 
 def count_rejects(rejects: Mapping[str, int]) -> None:

@@ -125,6 +125,9 @@ def _read_header(block: RowBlock, file: InputFile, options: ReadOptions) -> _Hea
         names = [name.decode("utf-8") for name in fields_of_row(raw, _DELIMITERS[file.format])]
     except (FieldError, UnicodeDecodeError) as error:
         raise _bad_header(file, str(error)) from error
+    # A file of such line ends would be its row of names and nothing else.
+    if b"\r" in bytes(raw).strip() and b'"' not in bytes(raw):
+        raise _bad_header(file, "its lines end with \\r alone; convert them to end with \\n")
     wanted = {"text": options.text_field}
     if options.id_field is not None:
         wanted["id"] = options.id_field

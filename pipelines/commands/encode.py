@@ -238,7 +238,7 @@ def _print_summary(
     is_text = manifest.settings["special_text"] == "text"
     meaning = "as ordinary text" if is_text else "as special tokens"
     lines += job.special_text_lines(totals.special_text, meaning)
-    lines += _metric_lines(metrics)
+    lines += _metric_lines(metrics, resumed=resumed)
     if seconds is not None:
         lines.append(job.seconds_line(seconds, None if resumed else size))
     lines.append(f"output           {output}")
@@ -278,7 +278,7 @@ def _ratio(totals: OutputTotals) -> str:
     return f"{mean} ({spread.least:.3f} to {spread.most:.3f} by shard)"
 
 
-def _metric_lines(metrics: JobMetrics | None) -> list[str]:
+def _metric_lines(metrics: JobMetrics | None, *, resumed: bool) -> list[str]:
     """A summary's line about what the runner counted, if it tells."""
     if metrics is None or not metrics.counters:
         return []
@@ -288,4 +288,5 @@ def _metric_lines(metrics: JobMetrics | None) -> list[str]:
     if metrics.least_ratio is not None:
         ratios = f"{metrics.least_ratio:.3f} to {metrics.largest_ratio:.3f}"
         counted.append(f"bytes per token {ratios} by unit")
-    return [f"runner counted   {', '.join(counted)}"]
+    whose = " (in this run alone)" if resumed else ""
+    return [f"runner counted   {', '.join(counted)}{whose}"]

@@ -147,7 +147,7 @@ def _prepare(arguments: Namespace) -> TrainJob:
     read = job.read_options(arguments)
     rounds = _round_options(arguments, settings, options)
     if bool(arguments.from_counts) == bool(arguments.input or arguments.input_list):
-        raise SettingsError("give either --input or --from-counts")
+        raise SettingsError("give either --input (or --input-list) or --from-counts")
     if arguments.from_counts:
         if settings.superbpe_from is not None:
             raise SettingsError(

@@ -98,7 +98,7 @@ def divide(found: Stretches, room: int) -> tuple[Stretches, Stretches | None]:
         return found, None
     last = int(np.searchsorted(reached, room, side="left"))
     at = int(found.ends[last]) - (int(reached[last]) - room)
-    inside = at < found.ends[last]
+    inside = bool(at < found.ends[last])
     ends = found.ends[: last + 1].copy()
     ends[last] = at
     goes_on = inside or bool(found.joins[last + 1])

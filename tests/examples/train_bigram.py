@@ -52,6 +52,8 @@ def train(shards: TokenShards, vocab_size: int) -> tuple[float, float]:
 
 def main() -> None:
     """Train on the folder named on the command line."""
+    if len(sys.argv) != 2:
+        sys.exit("usage: python tests/examples/train_bigram.py FOLDER_OF_SHARDS")
     shards = TokenShards(sys.argv[1])
     print(shards)
     vocab_size = max(shard.max_id or 0 for shard in shards.manifest.shards) + 1

@@ -259,3 +259,10 @@ def test_a_long_file_is_read_in_blocks(tmp_path: Path) -> None:
         for _, place, _ in found[::500]:
             data.seek(place - 2)
             assert data.read(2) == b"\r\n"
+
+
+def test_lines_that_end_with_cr_alone_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_bytes(b"text,id\ra,1\rb,2\r")
+    with pytest.raises(BadFileError, match=r"old\.csv: .*lines end with \\r alone"):
+        read(path)

@@ -217,3 +217,14 @@ def test_a_named_sample_is_the_start_of_the_text(tiny: Path, tmp_path: Path, run
     whole = ("train", "--input", start, *command[3:], "--output", tmp_path / "start")
     assert run(*whole).code == 0
     assert digest(tmp_path / "named") == digest(tmp_path / "start")
+
+
+def test_shards_end_within_documents_of_several_files(tiny: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "several"
+    folder.mkdir()
+    text = tiny.read_bytes()
+    for number, size in enumerate((9_000, 5_000, 4_000, 3_000)):
+        (folder / f"{number}.txt").write_bytes(text[number * 10_000 :][:size])
+    command = ("--input", folder, "--pretokenizer", "none", "--vocab-size", 300)
+    rounds = ("--engine", "rounds", "--state-shards", 7, "--segment-budget", "50kB")
+    both(run, tmp_path, *command, rounds=rounds)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,27 +107,6 @@ def test_rows_stay_in_their_windows(model_dir: Path) -> None:
             | beam.FlatMap(starts)
         )
         assert_that(encoded, equal_to([(0, "1"), (0, "2"), (0, "3"), (10, "11"), (10, "12")]))
-
-
-def test_dask_loses_no_row_at_the_end_of_a_bundle(model_dir: Path, tmp_path: Path) -> None:
-    if importlib.util.find_spec("distributed") is None:
-        pytest.skip("the package distributed is not installed")
-    from apache_beam.runners.dask.dask_runner import DaskRunner
-    from distributed import Client
-
-    out = tmp_path / "ids"
-    with (
-        Client(processes=False, n_workers=1, threads_per_worker=1, dashboard_address=":0"),
-        beam.Pipeline(runner=DaskRunner()) as pipeline,
-    ):
-        _ = (
-            pipeline
-            | beam.Create(ROWS["dict"][0])
-            | EncodeToBatches(str(model_dir))
-            | beam.FlatMap(flat)
-            | beam.Map(lambda row: (out.parent / f"row-{row[0]}").write_text(str(row)))
-        )
-    assert sorted(path.name for path in tmp_path.glob("row-*")) == [f"row-{n}" for n in NAMES]
 
 
 @pytest.mark.parametrize(

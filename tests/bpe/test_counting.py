@@ -197,7 +197,8 @@ def test_nasty_inputs_cut_by_marks_have_the_counts_of_the_whole(
             pieces = pa.array([data[:cut], data[cut:]], pa.binary())
             assert as_dict(count_pretokens(pieces, scheme)) == whole, (data, cut)
         cut_inputs += cuts not in (set(), {None})
-    assert cut_inputs > 40 or scheme == "none"
+    # Without a pre-tokenizer there are no cuts; superbpe has them behind the ends of lines alone.
+    assert cut_inputs > {"none": -1, "superbpe": 5}.get(scheme, 40)
 
 
 @pytest.mark.parametrize("scheme", ["cl100k", "o200k", "llama3", "gpt2"])

@@ -19,6 +19,10 @@
 namespace beam_bpe {
 namespace {
 
+// Bytes between the block that is scanned and the text that is asked for from memory: the batches
+// are too short, and the work between them too long, for the processor to do so by itself.
+constexpr size_t kTextAhead = 3072;
+
 // What a block hands to the next one: whole masks, of which bit 63 is the byte before bit 0.
 struct Carry {
   uint64_t letter, number, space, gap, newline, blank, other, slash, lower, caseless;
@@ -54,6 +58,7 @@ class BlockScanner {
     carry_ = {};
     spilled_ = {};
     while (out <= goal && at - position < UINT32_MAX - 2 * kBlock) {
+      prefetch_text(at + kTextAhead);
       const BlockMasks masks = masks_of(at);
       uint64_t doubt = 0;
       uint64_t starts = starts_of(masks, at, doubt) & ~first & ~masks.beyond;
@@ -90,6 +95,11 @@ class BlockScanner {
   }
 
  private:
+  // A hint, which may lie behind the document's end.
+  void prefetch_text(size_t at) const {
+    __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(view_.text) + at));
+  }
+
   BlockMasks masks_of(size_t at) {
     const size_t left = view_.length - at;
     if (__builtin_expect(left >= kBlock, 1)) return complete(view_.text + at, at, 0);

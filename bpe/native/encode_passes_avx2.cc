@@ -65,6 +65,7 @@ __attribute__((noinline)) void hash_pieces(const PassInput& input) {
   uint32_t* const slots = input.slots;
   const uint32_t slot_mask = input.slot_mask;
   size_t start = 0;
+#pragma GCC unroll 4
   for (size_t i = 0, count = input.count; i < count; ++i) {
     const size_t end = ends[i];
     const size_t row = mask_row<clamp>(end - start);
@@ -85,6 +86,7 @@ __attribute__((noinline)) Id* probe_pieces(const PassInput& input, MissFunction<
   const uint8_t* const table = input.table;
   const uint32_t* const slots = input.slots;
   size_t start = 0;
+#pragma GCC unroll 4
   for (size_t i = 0, count = input.count; i < count; ++i) {
     const size_t end = ends[i];
     const auto* entry = reinterpret_cast<const CacheEntry<Id>*>(table + slots[i]);

@@ -7,6 +7,7 @@ Peers come with the extra `bench`; every one of them encodes a whole file as one
 from __future__ import annotations
 
 import base64
+import functools
 import gzip
 import time
 from collections.abc import Callable
@@ -79,8 +80,9 @@ def read_ranks(vocabulary: str, folder: Path) -> dict[bytes, int]:
     return {base64.b64decode(token): int(rank) for token, rank in rows}
 
 
+@functools.cache
 def map_document(path: Path) -> pa.LargeBinaryArray:
-    """A file as an array of one document, not read into memory."""
+    """A file as an array of one document, not read into memory; mapped once."""
     data = pa.memory_map(str(path)).read_buffer()
     offsets = pa.py_buffer(np.array([0, data.size], np.int64))
     return pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, data])

@@ -51,6 +51,8 @@ class CutFinder:
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
         start anew behind it; with `text` and `reject` it is text like any other.
+    streams: whether a stretch that shows no cut may be handed on as `streamed_cut` divides it, for
+        one who can encode it all the same.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class CutFinder:
         special_tokens: Collection[bytes] = (),
         *,
         special_text: str = "text",
+        streams: bool = False,
     ) -> None:
         self.scheme = scheme
+        self.streams = streams
         self._specials_end_documents = special_text == "allow"
         self._special_tokens = sorted(special_tokens, key=len, reverse=True)
         self._longest_special = max(map(len, self._special_tokens), default=0)
@@ -141,6 +145,22 @@ class CutFinder:
             ):
                 return end
         return start if 0 < start < len(data) else None
+
+    def streamed_cut(self, data: bytes) -> int:
+        r"""Where to divide a stretch of text for a stream, which may be cut anywhere else.
+
+        No special token lies across it, and if possible no character and no `\r\n`. Not 0 if
+        `data` is longer than a special token and 4 bytes. `data` begins with the stretch or at an
+        earlier answer, and more bytes follow it.
+        """
+        highest = len(data) - max(1, self._longest_special)
+        lowest = self._end_of_last_special(data, highest)
+        cut = max(lowest, highest)
+        for earlier in range(cut, max(lowest, cut - 4), -1):
+            is_inside = data[earlier] & 0xC0 == 0x80 or data[earlier - 1 : earlier + 1] == b"\r\n"
+            if not is_inside:
+                return earlier
+        return cut
 
     def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
         for token in self._special_tokens:

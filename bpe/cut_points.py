@@ -95,7 +95,10 @@ class CutFinder:
             text, used = codecs.utf_8_decode(
                 bytes(data[position:end]), "surrogateescape", final and end == len(data)
             )
-            for match in self._cuts.finditer(text.translate(self._classes)):
+            classes = text.translate(self._classes)
+            # Between characters of one class there is no cut, and long stretches without are that.
+            is_run = bool(self._classes) and classes.count(classes[:1]) == len(classes)
+            for match in () if is_run else self._cuts.finditer(classes):
                 cut = position + len(_to_bytes(text[: match.start()]))
                 if cut > highest:
                     return None

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
+from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
@@ -97,7 +98,7 @@ class DocumentEncoder:
             model.scheme,
             model.tokens,
             self._encoder().encode,
-            self._merge if self._has_merge_order else None,
+            self._final_tokens,
             whole_piece=model.whole_piece,
             limit_bytes=limit_bytes,
             block_bytes=block_bytes,
@@ -108,6 +109,10 @@ class DocumentEncoder:
         """Whether documents can be encoded in chunks; see `Tokenizer.streams`."""
         is_scheme = self._model.scheme.is_named and self._model.normalizer is None
         return is_scheme and self._has_merge_order
+
+    @cached_property
+    def _final_tokens(self) -> FinalTokens | None:
+        return FinalTokens(self._model.tokens, self._merge) if self._has_merge_order else None
 
     @cached_property
     def _has_merge_order(self) -> bool:

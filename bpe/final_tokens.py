@@ -20,6 +20,9 @@ import numpy.typing as npt
 
 __all__ = ["FinalTokens"]
 
+# Sizes of more ids than this are not kept in a table with a place for each.
+_MOST_IDS = 1 << 24
+
 Merge = Callable[[bytes], npt.NDArray[np.uint32]]
 
 
@@ -34,13 +37,18 @@ class FinalTokens:
         self._tokens = tokens
         self.merge = merge
         self._ids = np.array(sorted(tokens), np.uint32)
-        self._sizes = np.array([len(tokens[token_id]) for token_id in sorted(tokens)], np.int64)
+        self._sizes = np.array([len(tokens[token_id]) for token_id in sorted(tokens)], np.int32)
         self.longest = int(self._sizes.max())
+        if self._ids[-1] < _MOST_IDS:
+            by_id = np.zeros(int(self._ids[-1]) + 1, np.int32)
+            by_id[self._ids] = self._sizes
+            self._ids, self._sizes = self._ids[:0], by_id
 
     def find(self, data: bytes) -> tuple[npt.NDArray[np.uint32], int]:
         """Final tokens at the front of `data`, before which there is a border, and their bytes."""
         ids = self.merge(data)
-        ends = np.cumsum(self._sizes[np.searchsorted(self._ids, ids)])
+        places = np.searchsorted(self._ids, ids) if len(self._ids) else ids
+        ends = np.cumsum(self._sizes[places], dtype=np.int64)
         distance = 2 * self.longest
         while distance < len(data):
             count = int(np.searchsorted(ends, len(data) - distance, side="right"))

@@ -48,9 +48,8 @@ class StreamLimitError(InputError):
 class StreamEncoder:
     """Ids of one document, chunk by chunk: all of `feed`'s, then `finish`'s, are its encoding.
 
-    encode: ids of a whole document. merge: ids of bytes as one pre-token by merging alone, without
-        a look at whole pre-tokens; None where merges have no order that lets tokens become final
-        early.
+    encode: ids of a whole document. final: what tells final tokens; None where merges have no order
+        that lets tokens become final early.
     whole_piece: whether a pre-token that is a token as a whole is that token.
     limit_bytes: `StreamLimitError` when more bytes have to be kept. block_bytes: work is done when
         so many are there.
@@ -62,7 +61,7 @@ class StreamEncoder:
         scheme: Scheme,
         tokens: Mapping[int, bytes],
         encode: Encode,
-        merge: Encode | None,
+        final: FinalTokens | None,
         *,
         whole_piece: bool = False,
         limit_bytes: int = 256 << 20,
@@ -75,12 +74,11 @@ class StreamEncoder:
         self._scheme = scheme
         self._tokens = tokens
         self._encode = encode
-        self._merge = merge if scheme.is_named else None
-        self._final = FinalTokens(tokens, self._merge) if self._merge else None
+        self._final = final if scheme.is_named else None
         self._cuts = CutFinder(scheme)
         self._piece = LongPiece(scheme) if self._cuts.can_cut else None
         self._has_whole_pieces = whole_piece
-        self._longest = max(map(len, tokens.values()))
+        self._longest = final.longest if final else max(map(len, tokens.values()))
         self._limit = limit_bytes
         self._block = max(block_bytes, self._longest + 1)
         self._pending = bytearray()
@@ -112,14 +110,14 @@ class StreamEncoder:
         self._finished = True
         rest = bytes(self._pending)
         self._pending.clear()
-        if not self._position or self._merge is None:
+        if not self._position or self._final is None:
             return self._encode(rest)
         if self._piece is None:
-            return self._merge(rest)
+            return self._final.merge(rest)
         if not self._piece.is_open:
             return self._encode(rest)
         end = self._piece.first_end(rest)
-        return np.concatenate([self._merge(rest[:end]), self._encode(rest[end:])])
+        return np.concatenate([self._final.merge(rest[:end]), self._encode(rest[end:])])
 
     def _advance(self) -> _Ids:
         """Make what can be made final so; sets how many bytes are worth another try."""
@@ -190,7 +188,7 @@ class StreamEncoder:
             same = [token_id for token_id, token in self._tokens.items() if token == data]
             if same:
                 return np.array(same[-1:], np.uint32)
-        return self._merge(data) if self._merge else self._encode(data)
+        return self._final.merge(data) if self._final else self._encode(data)
 
     def _last_cut(self, data: bytes) -> int:
         """Last place that bounds a pre-token whatever follows; 0 if there is none."""

@@ -148,7 +148,7 @@ class _Cutter:
             if cut is None:
                 # One byte more tells whether the document ends with the window.
                 self._fill(window + 1)
-                cut = self._first_cut(search, window)
+                cut = self._first_cut(max(search, window - LOOK_BYTES), window)
             if cut is not None or self._ends_before(window):
                 if cut != start or is_open:
                     yield self._piece(start, cut)

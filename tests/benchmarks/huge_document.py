@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,10 @@ EXTRAS = [
 def sentences(rng: random.Random, count: int) -> list[bytes]:
     """Sentences of words whose frequencies fall as those of a language do."""
     words = ["".join(rng.choices(SYLLABLES, k=rng.randint(1, 4))) for _ in range(20_000)]
-    weights = [1 / (rank + 2) for rank in range(len(words))]
+    weights = list(accumulate(1 / (rank + 2) for rank in range(len(words))))
     found = []
     for _ in range(count):
-        chosen = rng.choices(words, weights, k=rng.randint(3, 25))
+        chosen = rng.choices(words, cum_weights=weights, k=rng.randint(3, 25))
         if rng.random() < 0.3:
             chosen.insert(rng.randint(1, len(chosen)), rng.choice(EXTRAS))
         found.append(

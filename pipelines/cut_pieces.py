@@ -147,8 +147,9 @@ class _Cutter:
             cut = self._first_cut(search, window)
             if cut is None:
                 # One byte more tells whether the document ends with the window.
+                searched = min(window, self._base + len(self._data)) - LOOK_BYTES
                 self._fill(window + 1)
-                cut = self._first_cut(max(search, window - LOOK_BYTES), window)
+                cut = self._first_cut(max(search, searched), window)
             if cut is not None or self._ends_before(window):
                 if cut != start or is_open:
                     yield self._piece(start, cut)

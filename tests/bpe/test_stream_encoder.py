@@ -6,9 +6,11 @@ import random
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -196,6 +198,24 @@ def test_long_runs_of_published_vocabularies(
         encoder = tokenizer.stream_encoder(limit_bytes=25_000, block_bytes=20_000)
         parts = [*map(encoder.feed, cut(data, places)), encoder.finish()]
         assert np.concatenate(parts).tolist() == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "llama3", "none"])
+def test_a_book_in_ten_thousand_chunks(
+    scheme: str, shared_data: Path, published_tokenizers: dict[str, Tokenizer]
+) -> None:
+    pytest.importorskip("bpe._native", reason="too slow without the native core")
+    with (shared_data / "corpora" / "en200.txt.zst").open("rb") as file:
+        reader = zstandard.ZstdDecompressor(max_window_size=1 << 31).stream_reader(file)
+        data = reader.read(20_971_520)
+    tokenizer = published_tokenizers[scheme]
+    rng = random.Random(20)
+    encoder = tokenizer.stream_encoder(limit_bytes=1 << 20, block_bytes=1 << 16)
+    places = sorted(rng.randrange(len(data)) for _ in range(10_000))
+    parts = [encoder.feed(chunk) for chunk in cut(data, places)]
+    found = np.concatenate([*parts, encoder.finish()])
+    assert np.array_equal(found, tokenizer.encode(data))
 
 
 def test_raw_documents_are_not_kept(published_models: dict[str, TokenizerModel]) -> None:

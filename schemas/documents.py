@@ -22,7 +22,7 @@ DOCUMENT_PIECES: pa.Schema = with_version(
         ]
     ),
     "document_pieces",
-    2,
+    1,
 )
 """One row is a document, or a stretch of one between two certain cuts of the scheme in use.
 

@@ -152,6 +152,8 @@ def test_long_pretokens(
         ("o200k", b"L\xe4\xb8\xad" * 20, b"AB"),
         ("o200k", b"aL\xe4\xb8\xad", b"A"),
         ("o200k", b"!a'", b"s"),
+        ("o200k", b"!!\n", b"/"),
+        ("superbpe", b"!!\r", b"/"),
         ("superbpe", b"a b", b" c"),
         ("superbpe", b"a !", b"!"),
     ],

@@ -15,6 +15,7 @@ import codecs
 import re
 from collections.abc import Collection
 
+from bpe.long_pieces import CASE_CLASSES
 from bpe.schemes import Scheme
 from bpe.unicode_classes import OTHER, ClassTranslation
 
@@ -50,6 +51,8 @@ class CutFinder:
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
         start anew behind it; with `text` and `reject` it is text like any other.
+    streams: whether a stretch that shows no cut may be handed on as `streamed_cut` divides it, for
+        one who can encode it all the same.
     """
 
     def __init__(
@@ -58,8 +61,10 @@ class CutFinder:
         special_tokens: Collection[bytes] = (),
         *,
         special_text: str = "text",
+        streams: bool = False,
     ) -> None:
         self.scheme = scheme
+        self.streams = streams
         self._specials_end_documents = special_text == "allow"
         self._special_tokens = sorted(special_tokens, key=len, reverse=True)
         self._longest_special = max(map(len, self._special_tokens), default=0)
@@ -90,7 +95,10 @@ class CutFinder:
             text, used = codecs.utf_8_decode(
                 bytes(data[position:end]), "surrogateescape", final and end == len(data)
             )
-            for match in self._cuts.finditer(text.translate(self._classes)):
+            classes = text.translate(self._classes)
+            # Between characters of one class there is no cut, and long stretches without are that.
+            is_run = bool(self._classes) and classes.count(classes[:1]) == len(classes)
+            for match in () if is_run else self._cuts.finditer(classes):
                 cut = position + len(_to_bytes(text[: match.start()]))
                 if cut > highest:
                     return None
@@ -108,36 +116,54 @@ class CutFinder:
         For stretches without a certain cut, such as a megabyte of digits. `data` begins at a true
         pre-token boundary (the document's start, a certain cut, an earlier answer) and more bytes
         follow it. The pre-tokens of `data[:p]` and of the rest are those of the whole; so the
-        character before p is no white space, and p is not inside a special token.
+        pre-token before p is no white space, and p is not inside a special token.
         """
         if self._cuts is None:
             return None
         highest = len(data) - max(1, self._longest_special)
         start = self._end_of_last_special(data, highest) if self._specials_end_documents else 0
         text, _ = codecs.utf_8_decode(data[start:], "surrogateescape", False)
-        classes = text.translate(_TO_CLASSES)
-        # o200k may go back from the end of a run of letters and marks to before its capitals, so
-        # the boundaries inside the last run are open.
-        open_run = len(classes.rstrip("LM")) if self.scheme.name == "o200k" else len(classes)
+        classes = text.translate(CASE_CLASSES)
+        # o200k may go back from the end of a run of capitals to before them, which is open for the
+        # last run.
+        open_run = len(classes.rstrip("U")) if self.scheme.name == "o200k" else len(classes)
         # A space at the end may yet turn out to be one that superbpe leaves between two words.
         open_spaces = len(text.rstrip(" ")) if self.scheme.name == "superbpe" else len(text)
         boundary, end = len(classes), start + len(_to_bytes(text))
-        for piece in reversed(self.scheme.split_text(text)):
+        # Of a line that superbpe ends with a space, the space would fall off.
+        all_of = len(text) if self.scheme.name != "superbpe" else 1
+        pieces = self.scheme.split_text(text)
+        for piece, piece_before in zip(reversed(pieces), reversed(pieces[:-1]), strict=False):
             boundary -= len(piece)
             end -= len(_to_bytes(piece))
-            if boundary == 0:
-                break
-            before, after = classes[boundary - 1], classes[boundary]
             if (
-                before not in "SR"
+                classes[boundary - min(all_of, len(piece_before)) : boundary].strip("SR")
                 and end <= highest
-                and boundary < open_spaces
-                and (after not in "LM" or boundary < open_run)
-                and ("Q" not in (before, after) or boundary + _LONGEST_CONTRACTION <= len(classes))
+                and boundary < min(open_spaces, open_run)
+                and (
+                    "'" not in text[boundary - 1 : boundary + 1]
+                    or boundary + _LONGEST_CONTRACTION <= len(classes)
+                )
                 and not self._inside_special(data, end)
             ):
                 return end
         return start if 0 < start < len(data) else None
+
+    def streamed_cut(self, data: bytes) -> int:
+        r"""Where to divide a stretch of text for a stream, which may be cut anywhere else.
+
+        No special token lies across it, and if possible no character and no `\r\n`. Not 0 if
+        `data` is longer than a special token and 4 bytes. `data` begins with the stretch or at an
+        earlier answer, and more bytes follow it.
+        """
+        highest = len(data) - max(1, self._longest_special)
+        lowest = self._end_of_last_special(data, highest)
+        cut = max(lowest, highest)
+        for earlier in range(cut, max(lowest, cut - 4), -1):
+            is_inside = data[earlier] & 0xC0 == 0x80 or data[earlier - 1 : earlier + 1] == b"\r\n"
+            if not is_inside:
+                return earlier
+        return cut
 
     def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
         for token in self._special_tokens:

@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
+from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
+from bpe.schemes import get_scheme
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
@@ -35,6 +37,7 @@ class DocumentEncoder:
         self._specials = model.specials
         self._lock = threading.Lock()
         self._backend_encoder: Encoder | None = None
+        self._backend_merger: Encoder | None = None
         self._backend_decoder: Decoder | None = None
 
     @cached_property
@@ -90,20 +93,40 @@ class DocumentEncoder:
                 f"documents of this vocabulary are normalized ({self._model.normalizer}) as a "
                 "whole, and cannot be encoded in chunks; use encode"
             )
-        model = self._model.encoding_model
-        merge = None
-        if not model.scheme.pattern and are_in_merge_order(model.merges):
-            by_merges = dataclasses.replace(model, whole_piece=False)
-            encoder = get_backend().make_encoder(by_merges) if model.whole_piece else None
-            merge = (encoder or self._encoder()).encode
+        model = self._model
         return StreamEncoder(
             model.scheme,
             model.tokens,
             self._encoder().encode,
-            merge,
+            self._final_tokens,
+            whole_piece=model.whole_piece,
             limit_bytes=limit_bytes,
             block_bytes=block_bytes,
         )
+
+    @property
+    def streams(self) -> bool:
+        """Whether documents can be encoded in chunks; see `Tokenizer.streams`."""
+        is_scheme = self._model.scheme.is_named and self._model.normalizer is None
+        return is_scheme and self._has_merge_order
+
+    @cached_property
+    def _final_tokens(self) -> FinalTokens | None:
+        return FinalTokens(self._model.tokens, self._merge) if self._has_merge_order else None
+
+    @cached_property
+    def _has_merge_order(self) -> bool:
+        return are_in_merge_order(self._model.merges)
+
+    def _merge(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of bytes as one pre-token, by merging alone."""
+        with self._lock:
+            if self._backend_merger is None:
+                model = dataclasses.replace(
+                    self._model.encoding_model, whole_piece=False, scheme=get_scheme("none")
+                )
+                self._backend_merger = get_backend().make_encoder(model, cache_bytes=1 << 20)
+        return self._backend_merger.encode(data)
 
     def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
         if self._model.normalizer is not None:

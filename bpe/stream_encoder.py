@@ -1,17 +1,13 @@
 """Documents that arrive in chunks, and need not fit into memory.
 
-A document of a scheme with certain cuts (`bpe.cut_points`) is encoded up to the last cut that its
-bytes so far show. A raw document (`none`) is one pre-token; how its tokens become final:
+A document of a scheme with certain cuts (`bpe.cut_points`) is encoded up to the last cut, or safe
+boundary, that its bytes so far show. Where they show none, most of them are one pre-token; how far
+it surely goes is told by `bpe.long_pieces`, and which of its tokens are final by
+`bpe.final_tokens`. A raw document (`none`) is one pre-token to its end.
 
-The encoding of a prefix of it is the encoding of a shorter prefix and one more token, for merges
-in an order where what makes a token's parts comes before what joins them. So whatever follows the
-n bytes so far, the encoding of the whole has a last border p at or before n, its tokens up to p
-are the encoding of the first p bytes, and p > n - L, L being the length of the longest token. A
-border b that the encodings of all these prefixes share is a border of the whole, and the tokens
-before it are final. It is one exactly if, for each p, the first token of the bytes from b to p is
-a neighbour that the last token before b may have: encoding the bytes of the two gives the two.
-How far back the nearest such border is has no proved bound (a few dozen bytes are usual), so it
-is looked for ever farther back, and the bytes are kept as long as there is none.
+Where a pre-token ends may depend on what comes arbitrarily far behind the place (`bpe.long_pieces`
+names the cases). If the tokens are the same either way, the question is left open for good;
+otherwise the bytes are kept until it is answered.
 """
 
 from __future__ import annotations
@@ -23,23 +19,40 @@ import numpy.typing as npt
 
 from bpe.cut_points import CutFinder
 from bpe.errors import InputError, SettingsError
+from bpe.final_tokens import FinalTokens
+from bpe.long_pieces import LongPiece, Outlook
 from bpe.schemes import Scheme
 
-__all__ = ["StreamEncoder", "are_in_merge_order"]
+__all__ = ["StreamEncoder", "StreamLimitError", "are_in_merge_order"]
 
-Encode = Callable[[bytes], npt.NDArray[np.uint32]]
+_Ids = npt.NDArray[np.uint32]
+Encode = Callable[[bytes], _Ids]
 
+_NOTHING: tuple[_Ids, int] = (np.zeros(0, np.uint32), 0)
 _BLOCK_BYTES = 1 << 20
 _CUT_WINDOW_BYTES = 256
+_FEWEST_BYTES = 16  # of a pre-token that are passed over at its beginning
+_FARTHEST_LOOK = 64  # times the longest token: bytes behind a doubtful end
+
+
+class StreamLimitError(InputError):
+    """More bytes would have to be kept than is allowed.
+
+    position: byte of the document where they begin. reason: why they have to be kept.
+    """
+
+    position: int = 0
+    reason: str = ""
 
 
 class StreamEncoder:
     """Ids of one document, chunk by chunk: all of `feed`'s, then `finish`'s, are its encoding.
 
-    encode: ids of a whole document. merge: ids by merging alone, without a look at whole
-        pre-tokens; None where merges have no order that lets tokens become final early.
-    limit_bytes: `InputError` when more bytes have to be kept. block_bytes: work is done when so
-        many are there.
+    encode: ids of a whole document. final: what tells final tokens; None where merges have no order
+        that lets tokens become final early.
+    whole_piece: whether a pre-token that is a token as a whole is that token.
+    limit_bytes: `StreamLimitError` when more bytes have to be kept. block_bytes: work is done when
+        so many are there.
     Not for several threads at once.
     """
 
@@ -48,8 +61,9 @@ class StreamEncoder:
         scheme: Scheme,
         tokens: Mapping[int, bytes],
         encode: Encode,
-        merge: Encode | None,
+        final: FinalTokens | None,
         *,
+        whole_piece: bool = False,
         limit_bytes: int = 256 << 20,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
@@ -60,11 +74,11 @@ class StreamEncoder:
         self._scheme = scheme
         self._tokens = tokens
         self._encode = encode
-        self._merge = merge if not scheme.pattern else None
+        self._final = final if scheme.is_named else None
         self._cuts = CutFinder(scheme)
-        self._ids = np.array(sorted(tokens), np.uint32)
-        self._sizes = np.array([len(tokens[token_id]) for token_id in sorted(tokens)], np.int64)
-        self._longest = int(self._sizes.max())
+        self._piece = LongPiece(scheme) if self._cuts.can_cut else None
+        self._has_whole_pieces = whole_piece
+        self._longest = final.longest if final else max(map(len, tokens.values()))
         self._limit = limit_bytes
         self._block = max(block_bytes, self._longest + 1)
         self._pending = bytearray()
@@ -72,10 +86,11 @@ class StreamEncoder:
         self._next_try = self._block
         self._finished = False
 
-    def feed(self, data: bytes) -> npt.NDArray[np.uint32]:
+    def feed(self, data: bytes | memoryview) -> _Ids:
         """Take more bytes; returns the ids that became final, uint32.
 
-        Raises `InputError` where more than limit_bytes would have to be kept.
+        Raises `StreamLimitError`, an `InputError`, where more than limit_bytes would have to be
+        kept.
         """
         self._refuse_finished()
         found = [np.zeros(0, np.uint32)]
@@ -86,34 +101,94 @@ class StreamEncoder:
             while len(self._pending) >= self._next_try:
                 found.append(self._advance())
             if len(self._pending) > self._limit:
-                raise InputError(self._describe_limit())
+                raise self._limit_error()
         return np.concatenate(found)
 
-    def finish(self) -> npt.NDArray[np.uint32]:
+    def finish(self) -> _Ids:
         """End the document; returns the ids that were still open, uint32."""
         self._refuse_finished()
         self._finished = True
         rest = bytes(self._pending)
         self._pending.clear()
-        if self._merge is not None and self._position:
-            return self._merge(rest)
-        return self._encode(rest)
+        if not self._position or self._final is None:
+            return self._encode(rest)
+        if self._piece is None:
+            return self._final.merge(rest)
+        if not self._piece.is_open:
+            return self._encode(rest)
+        end = self._piece.first_end(rest)
+        return np.concatenate([self._final.merge(rest[:end]), self._encode(rest[end:])])
 
-    def _advance(self) -> npt.NDArray[np.uint32]:
+    def _advance(self) -> _Ids:
         """Make what can be made final so; sets how many bytes are worth another try."""
         data = bytes(self._pending)
-        if self._merge is not None:
-            ids, end = self._final_tokens(data, self._merge)
+        piece = self._piece
+        if self._final is not None and piece is None:
+            ids, end = self._final.find(data)
+        elif piece is not None and not piece.is_open and (cut := self._last_cut(data)):
+            ids, end = self._encode(data[:cut]), cut
+        elif piece is not None and self._final is not None:
+            outlook = piece.look(data)
+            if outlook.end is not None:
+                return self._end_piece(data, outlook.end, piece)
+            ids, end = self._go_on(data, outlook, piece, self._final)
         else:
-            end = self._last_cut(data)
-            ids = self._encode(data[:end]) if end else np.zeros(0, np.uint32)
-        del self._pending[:end]
-        self._position += end
+            ids, end = _NOTHING
+        self._drop(end)
         # A try takes time in proportion to the bytes, so after one in vain they have to double.
-        self._next_try = self._block if end else 2 * len(self._pending)
-        if end:
-            self._next_try += len(self._pending)
+        self._next_try = len(self._pending) + (self._block if end else len(self._pending))
         return ids
+
+    def _drop(self, count: int) -> None:
+        del self._pending[:count]
+        self._position += count
+
+    def _end_piece(self, data: bytes, end: int, piece: LongPiece) -> _Ids:
+        """Tokens of a pre-token to its end; what follows may be cut, and is tried at once."""
+        ids = self._pretoken(data[:end])
+        piece.close()
+        self._drop(end)
+        self._next_try = self._block
+        return ids
+
+    def _go_on(
+        self, data: bytes, outlook: Outlook, piece: LongPiece, final: FinalTokens
+    ) -> tuple[_Ids, int]:
+        """Final tokens of the pre-token at the front of `data`, and the bytes they spell."""
+        ids, border = final.find(data[: outlook.sure])
+        if border >= (1 if piece.is_open else _FEWEST_BYTES):
+            piece.pass_over(data, border)
+            return ids, border
+        if outlook.in_doubt:
+            return self._leave_open(data, outlook.sure, piece, final)
+        return _NOTHING
+
+    def _leave_open(
+        self, data: bytes, end: int, piece: LongPiece, final: FinalTokens
+    ) -> tuple[_Ids, int]:
+        """Tokens up to a doubtful end, if they and what follows are the same in either case."""
+        if end == 0:
+            return _NOTHING
+        ids = final.merge(data[:end])
+        if ids.tolist() != self._pretoken(data[:end]).tolist():
+            return _NOTHING
+        distance = 2 * self._longest
+        while distance <= _FARTHEST_LOOK * self._longest and end + distance < len(data):
+            if final.is_shared(data[: end + distance], end, int(ids[-1])):
+                piece.decide(data)
+                return ids, end
+            distance *= 2
+        return _NOTHING
+
+    def _pretoken(self, data: bytes) -> _Ids:
+        """Ids of a pre-token, or of the rest of one."""
+        is_whole = self._piece is not None and not self._piece.is_open
+        if self._has_whole_pieces and is_whole and len(data) <= self._longest:
+            # Of tokens with the same bytes the last one counts.
+            same = [token_id for token_id, token in self._tokens.items() if token == data]
+            if same:
+                return np.array(same[-1:], np.uint32)
+        return self._final.merge(data) if self._final else self._encode(data)
 
     def _last_cut(self, data: bytes) -> int:
         """Last place that bounds a pre-token whatever follows; 0 if there is none."""
@@ -131,49 +206,19 @@ class StreamEncoder:
                 return self._cuts.last_safe_boundary(data) or 0
             window *= 8
 
-    def _final_tokens(self, data: bytes, merge: Encode) -> tuple[npt.NDArray[np.uint32], int]:
-        """Tokens at the front of a raw document's rest that are final, and the bytes they spell."""
-        ids = merge(data)
-        ends = np.cumsum(self._sizes[np.searchsorted(self._ids, ids)])
-        distance = 2 * self._longest
-        while distance < len(data):
-            count = int(np.searchsorted(ends, len(data) - distance, side="right"))
-            if count == 0:
-                break
-            border = int(ends[count - 1])
-            if self._is_shared(data, border, int(ids[count - 1]), merge):
-                return ids[:count], border
-            distance *= 2
-        return ids[:0], 0
-
-    def _is_shared(self, data: bytes, border: int, before: int, merge: Encode) -> bool:
-        """Whether the encodings of all prefixes that may matter have this border.
-
-        before: the token that ends at the border in the encoding of `data`, and so in that of
-        its first `border` bytes.
-        """
-        left = self._tokens[before]
-        known: dict[int, bool] = {}
-        for end in range(len(data) - self._longest + 1, len(data) + 1):
-            after = int(merge(data[border:end])[0])
-            if after not in known:
-                both = merge(left + self._tokens[after])
-                known[after] = both.tolist() == [before, after]
-            if not known[after]:
-                return False
-        return True
-
-    def _describe_limit(self) -> str:
-        where = f"at byte {self._position} of the document begin more than {self._limit} bytes"
-        if self._scheme.pattern and self._cuts.can_cut:
-            reason = "that may be one pre-token"
-        elif self._scheme.pattern:
+    def _limit_error(self) -> StreamLimitError:
+        if not self._scheme.is_named:
             reason = "of a document that a pattern of the user's does not let be cut"
-        elif self._merge is None:
+        elif self._final is None:
             reason = "whose tokens are open: this vocabulary's merges are not in a usable order"
         else:
             reason = "whose tokens depend on what follows"
-        return f"{where} {reason}; raise limit_bytes, or cut the document where that does no harm"
+        error = StreamLimitError(
+            f"at byte {self._position} of the document begin more than {self._limit} bytes "
+            f"{reason}; raise limit_bytes, or cut the document where that does no harm"
+        )
+        error.position, error.reason = self._position, reason
+        return error
 
     def _refuse_finished(self) -> None:
         if self._finished:

@@ -283,15 +283,24 @@ class Tokenizer:
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
+    @property
+    def streams(self) -> bool:
+        """Whether `stream_encoder` takes any document in bounded memory.
+
+        Not with a normalizer, a pattern of the user's, or merges that come before their parts'.
+        """
+        return self._documents.streams
+
     def stream_encoder(
         self, *, limit_bytes: int = 256 << 20, block_bytes: int = 1 << 20
     ) -> StreamEncoder:
         """Encoder of one document that comes in chunks of bytes, cut anywhere.
 
         Its ids are those of `encode(document)`; the text of special tokens is ordinary text.
-        limit_bytes: bytes that may have to be kept, for the longest stretch whose tokens depend on
-        what follows: a pre-token, or with a pattern of the user's the whole document. Memory: a
-        few times that at most. Raises `SettingsError` for a vocabulary with a normalizer.
+        limit_bytes: bytes that may have to be kept because their tokens depend on what follows: a
+        block or so; the longest pre-token where `streams` is false, or with a pattern of the
+        user's the whole document. Memory: a few times that at most. Raises `SettingsError` for a
+        vocabulary with a normalizer.
         """
         return self._documents.stream(limit_bytes, block_bytes)
 

@@ -20,6 +20,8 @@ __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 # A cut further than this behind a mark does not depend on the mark: what a certain cut looks at is
 # two characters and the special tokens around it, and no special token is nearly as long.
 LOOK_BYTES = 1 << 16
+# Safe boundaries are looked for in so much text at a time, since the search takes many times that.
+_SAFE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -31,12 +33,14 @@ class Piece:
         text: the bytes.
         part: number of the mark that it belongs to, counted from the document's start.
         is_last: whether the document ends here.
+        goes_on: whether it stands for itself only together with the next one.
     """
 
     start: int
     text: bytes
     part: int
     is_last: bool
+    goes_on: bool = False
 
 
 def cut_pieces(
@@ -62,7 +66,8 @@ def cut_pieces(
         stop: position of a later mark, or None for the document's end.
         range_bytes: distance of the marks.
         max_bytes: the longest stretch to hold in memory; two ranges are in any case, if the scheme
-            allows cuts.
+            allows cuts. Without effect where stretches may be streamed: these come in pieces of
+            two ranges.
 
     Raises:
         BadFileError: the scheme allows no cuts, and the document is longer than `max_bytes`.
@@ -131,8 +136,10 @@ class _Cutter:
         Mostly one; none if `start` is that cut; more where the stretch is longer than two ranges
         and has to be divided at borders of pre-tokens. At the document's end there is no cut.
         """
-        shortest = 2 * self._range_bytes if self._finder.can_cut else self._max_bytes
+        streams = self._finder.streams
+        shortest = 2 * self._range_bytes if self._finder.can_cut or streams else self._max_bytes
         limit = shortest
+        is_open = False
         search = mark
         while True:
             window = start + limit
@@ -140,21 +147,40 @@ class _Cutter:
             cut = self._first_cut(search, window)
             if cut is None:
                 # One byte more tells whether the document ends with the window.
+                searched = min(window, self._base + len(self._data)) - LOOK_BYTES
                 self._fill(window + 1)
-                cut = self._first_cut(search, window)
+                cut = self._first_cut(max(search, searched), window)
             if cut is not None or self._ends_before(window):
-                if cut != start:
+                if cut != start or is_open:
                     yield self._piece(start, cut)
                 return cut
             search = max(search, window - LOOK_BYTES)
-            safe = self._finder.last_safe_boundary(self._bytes(start, window))
-            if safe is None:
+            # A piece that goes on has no end of a pre-token to look from.
+            end = None if is_open else self._last_safe_boundary(start, window)
+            if end is None and streams:
+                end = start + self._finder.streamed_cut(self._bytes(start, window))
+                is_open = is_open or end > start
+            if end is None or end == start:
                 limit = self._longer(limit, start)
                 continue
-            yield self._piece(start, start + safe)
-            start += safe
+            yield self._piece(start, end, goes_on=is_open)
+            start = end
             limit = shortest
             self._drop_before(min(start, search))
+
+    def _last_safe_boundary(self, start: int, window: int) -> int | None:
+        """Last safe boundary between a boundary and the end of a window, step by step."""
+        boundary, size = start, _SAFE_BYTES
+        while boundary < window and self._finder.can_cut:
+            end = min(boundary + size, window)
+            found = self._finder.last_safe_boundary(self._bytes(boundary, end))
+            if found is not None:
+                boundary, size = boundary + found, _SAFE_BYTES
+            elif end == window:
+                break
+            else:
+                size *= 2
+        return boundary if boundary > start else None
 
     def _go_to(self, cut: int, part: int, stop: int | None) -> int | None:
         """Make the mark `part`, whose piece starts at `cut`, the current one; None behind `stop`.
@@ -170,9 +196,9 @@ class _Cutter:
     def _position(self, part: int) -> int:
         return self._document_start + part * self._range_bytes
 
-    def _piece(self, start: int, end: int | None) -> Piece:
+    def _piece(self, start: int, end: int | None, *, goes_on: bool = False) -> Piece:
         text = self._bytes(start, self._base + len(self._data) if end is None else end)
-        return Piece(start, text, self._part, is_last=end is None)
+        return Piece(start, text, self._part, is_last=end is None, goes_on=goes_on)
 
     def _bytes(self, start: int, end: int) -> bytes:
         return self._data[start - self._base : end - self._base]

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import apache_beam as beam
 import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
-from bpe.errors import BpeError, SettingsError
+from bpe.errors import SettingsError
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.document_keys import DocumentKeys
+from pipelines.encode_pieces import PieceEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.job_metrics import count_documents, count_rejects
 from pipelines.output_files import join
@@ -28,7 +28,6 @@ from pipelines.progress import ProgressReporter
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
 from pipelines.shuffle_rows import ShuffleWindow
-from pipelines.special_text import refuse_special_text
 from pipelines.token_rows import RowMaker, TokenRows
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
 from pipelines.worker_errors import reported_errors
@@ -158,15 +157,19 @@ class UnitEncoder:
             max_row_tokens=cap,
         )
         finder = _cut_finder(tokenizer, settings.special_text)
-        for pieces in read_unit(self._unit, settings.read, finder, self._rejects):
-            ids = _encode_batch(tokenizer, pieces, settings.special_text, self._unit)
-            self._special_hits.update(tokenizer.specials.count(pieces["text"]))
-            rows = maker.make(pieces, ids)
-            self._documents += pc.sum(pieces["is_last"]).as_py() or 0
-            self._text_bytes += int(rows.text_bytes.sum())
-            self._tokens += len(rows.batch["input_ids"].flatten())
-            yield rows
-            self._progress.add(pieces["text"].nbytes)
+        limit = settings.read.max_row_bytes
+        encoder = PieceEncoder(tokenizer, settings.special_text, self._unit, limit_bytes=limit)
+        for read in read_unit(self._unit, settings.read, finder, self._rejects):
+            self._special_hits.update(tokenizer.specials.count(read["text"]))
+            for pieces, ids in encoder.encode(read):
+                rows = maker.make(pieces, ids)
+                self._documents += pc.sum(pieces["is_last"]).as_py() or 0
+                self._text_bytes += int(rows.text_bytes.sum())
+                self._tokens += len(rows.batch["input_ids"].flatten())
+                yield rows
+            self._progress.add(read["text"].nbytes)
+        if encoder.streamed:
+            self._rejects.accepted["streamed"] += encoder.streamed
 
     def totals(self, packing: PackingTotals | None = None) -> UnitTotals:
         """What was read, once all rows are taken; writes the unit's rejects."""
@@ -179,14 +182,4 @@ def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:
     specials = [token.encode() for token in tokenizer.special_tokens]
     # Normalization may join what stands on the two sides of a cut.
     scheme = tokenizer.scheme if tokenizer.normalizer is None else get_scheme("none")
-    return CutFinder(scheme, specials, special_text=special_text)
-
-
-def _encode_batch(tokenizer: Tokenizer, pieces: Any, special_text: str, unit: Unit) -> Any:
-    try:
-        return tokenizer.encode_batch(pieces["text"], special_text=special_text)
-    except BpeError as error:
-        if special_text == "reject":
-            refuse_special_text(tokenizer.specials, pieces, unit)
-        first, last = pieces["document_id"][0], pieces["document_id"][-1]
-        raise type(error)(f"{pieces['source'][0]}, documents {first} to {last}: {error}") from error
+    return CutFinder(scheme, specials, special_text=special_text, streams=tokenizer.streams)

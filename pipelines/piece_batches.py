@@ -90,6 +90,7 @@ def batch_of_rows(
         pa.repeat(pa.scalar(0, pa.int32()), count),
         whole,
         whole,
+        pa.repeat(pa.scalar(value=False), count),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_PIECES)
 
@@ -110,6 +111,7 @@ def batch_of_piece(file: InputFile, document_start: int, piece: Piece) -> pa.Rec
         "part": piece.part,
         "is_first": piece.start == document_start,
         "is_last": piece.is_last,
+        "goes_on": piece.goes_on,
     }
     return pa.RecordBatch.from_pylist([row], schema=DOCUMENT_PIECES)
 

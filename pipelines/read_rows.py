@@ -69,13 +69,14 @@ def read_separated(
         SettingsError: a stretch that cannot be divided is too long.
     """
     separator = options.document_separator or b"\n"
-    limit = 2 * options.range_bytes if finder.can_cut else options.max_row_bytes
+    may_cut = finder.can_cut or finder.streams
+    limit = 2 * options.range_bytes if may_cut else options.max_row_bytes
     for found in rows_of_range(stream, range_, separator, limit):
         if isinstance(found, RowBlock):
             _count_bom(found, rejects)
             text = slices(found.data, found.starts, found.ends)
             yield batch_of_rows(range_.file, text, found.base + found.starts)
-        elif finder.can_cut:
+        elif may_cut:
             yield from _long_document(range_.file, found, options, finder, rejects)
         else:
             reject_long_row(range_.file, found, options, rejects)

@@ -111,6 +111,11 @@ class PackedCheck(ShardCheck):
         flags: npt.NDArray[np.bool_] = batch[name].flatten().to_numpy(zero_copy_only=False)
         return flags
 
+    def _may_be_streamed(self, batch: pa.RecordBatch, row: int) -> bool:
+        """Never: only whole documents are encoded again."""
+        del batch, row
+        return False
+
     def _whole_documents(
         self, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:

@@ -18,6 +18,7 @@ DOCUMENT_PIECES: pa.Schema = with_version(
             pa.field("part", pa.int32(), nullable=False),
             pa.field("is_first", pa.bool_(), nullable=False),
             pa.field("is_last", pa.bool_(), nullable=False),
+            pa.field("goes_on", pa.bool_(), nullable=False),
         ]
     ),
     "document_pieces",
@@ -39,6 +40,9 @@ The pre-tokens of a document are those of its pieces, each taken as a document, 
   document's start) that the piece belongs to. It never falls from one piece to the next, but may
   skip and, where a stretch without certain cuts had to be divided, repeat.
 - `is_first`, `is_last`: whether the document starts or ends here; documents are counted by either.
+- `goes_on`: whether the piece does not stand for itself, but only together with the next row, which
+  follows in the same unit: its end is none of a pre-token. Readers make such pieces only where they
+  are allowed to (`bpe.cut_points.CutFinder.streams`). The last row of such a series may be empty.
 
 Rows are in the order of files and offsets.
 """

@@ -1,0 +1,178 @@
+"""Encode the pieces that a reader hands on, also those that stand for themselves only together.
+
+Such a series of pieces goes through a stream (`bpe.stream_encoder`). What comes out are pieces too:
+each has the text that its ids spell, so that places and sizes of rows stay true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from bpe.errors import BpeError, SettingsError
+from bpe.stream_encoder import StreamEncoder, StreamLimitError
+from bpe.tokenizer import Tokenizer
+from pipelines.plan import Unit
+from pipelines.special_text import refuse_special_text
+from pipelines.token_lengths import token_lengths
+from schemas.documents import DOCUMENT_PIECES
+
+__all__ = ["PieceEncoder"]
+
+# Of text that a stream takes before it makes ids of it.
+_BLOCK_BYTES = 1 << 20
+
+_Encoded = tuple[pa.RecordBatch, pa.LargeListArray]
+
+
+class PieceEncoder:
+    """Encodes the pieces of one unit, batch after batch.
+
+    Args:
+        tokenizer: of the run; where it does not stream, there must be no pieces that go on.
+        special_text: what the text of special tokens means: `text`, `allow` or `reject`.
+        unit: that the pieces were read from.
+        limit_bytes: most bytes that a stream may keep because their tokens depend on what follows.
+
+    Attributes:
+        streamed: how many series of pieces have gone through a stream.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, special_text: str, unit: Unit, *, limit_bytes: int
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._special_text = special_text
+        self._unit = unit
+        self._limit = limit_bytes
+        self._stretch: _Stretch | None = None
+        self.streamed = 0
+
+    def encode(self, pieces: pa.RecordBatch) -> Iterator[_Encoded]:
+        """Pieces in reading order, each with its ids; not always those that came in.
+
+        Args:
+            pieces: `schemas.documents.DOCUMENT_PIECES`; the next batch of the unit.
+
+        Raises:
+            InputError: a special token in a document where the policy is to reject.
+            SettingsError: a stretch whose tokens stay open for longer than the limit.
+        """
+        goes_on = pieces["goes_on"].to_numpy(zero_copy_only=False)
+        row = 0
+        while row < len(goes_on):
+            if self._stretch is None and not goes_on[row]:
+                end = int(np.argmax(goes_on[row:])) + row if goes_on[row:].any() else len(goes_on)
+                whole = pieces.slice(row, end - row)
+                yield whole, self._encode_whole(whole)
+                row = end
+                continue
+            yield from self._stream(pieces.slice(row, 1), goes_on=bool(goes_on[row]))
+            row += 1
+
+    def _encode_whole(self, pieces: pa.RecordBatch) -> pa.LargeListArray:
+        try:
+            return self._tokenizer.encode_batch(pieces["text"], special_text=self._special_text)
+        except BpeError as error:
+            if self._special_text == "reject":
+                refuse_special_text(self._tokenizer.specials, pieces, self._unit)
+            raise type(error)(f"{_place(pieces)}: {error}") from error
+
+    def _stream(self, piece: pa.RecordBatch, *, goes_on: bool) -> Iterator[_Encoded]:
+        if self._special_text == "reject":
+            refuse_special_text(self._tokenizer.specials, piece, self._unit)
+        if self._stretch is None:
+            cuts = self._special_text == "allow" and bool(self._tokenizer.special_tokens)
+            self._stretch = _Stretch(self._tokenizer, piece, self._limit, cuts_at_specials=cuts)
+            self.streamed += 1
+        try:
+            encoded = self._stretch.feed(piece, ends=not goes_on)
+        except StreamLimitError as error:
+            raise SettingsError(
+                f"--max-row-bytes={self._limit} is too small for {_place(piece)}: from byte "
+                f"{self._stretch.byte_start} on, the text has more bytes than that "
+                f"{error.reason}; raise the limit, or divide the text with --document-separator"
+            ) from error
+        if not goes_on:
+            self._stretch = None
+        if encoded is not None:
+            yield encoded
+
+
+class _Stretch:
+    """A stretch of a document that comes in several pieces, from one boundary to another.
+
+    Attributes:
+        byte_start: place in the file of the first byte without ids.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, piece: pa.RecordBatch, limit: int, *, cuts_at_specials: bool
+    ) -> None:
+        self.byte_start: int = piece["byte_start"][0].as_py()
+        self._tokenizer = tokenizer
+        self._lengths = token_lengths(tokenizer)
+        self._limit = limit
+        self._cuts_at_specials = cuts_at_specials
+        self._stream = self._new_stream()
+        self._is_first: bool = piece["is_first"][0].as_py()
+        self._text = b""  # without ids so far
+
+    def feed(self, piece: pa.RecordBatch, *, ends: bool) -> _Encoded | None:
+        """The text that has ids now, as a piece; None if that is none and nothing begins or ends.
+
+        Args:
+            piece: one row, the next of the stretch.
+            ends: whether it is the last one.
+        """
+        text: bytes = piece["text"][0].as_py()
+        found = list(self._feed_specials(text) if self._cuts_at_specials else self._feed(text))
+        if ends:
+            found.append(self._stream.finish())
+        ids = np.concatenate(found)
+        self._text += text
+        size = int(self._lengths[ids].sum())
+        is_last: bool = piece["is_last"][0].as_py()
+        if not len(ids) and not is_last:
+            return None
+        columns = {
+            **{name: piece[name][0].as_py() for name in ("document_id", "source", "part")},
+            "text": self._text[:size],
+            "byte_start": self.byte_start,
+            "is_first": self._is_first,
+            "is_last": is_last,
+            "goes_on": not ends,
+        }
+        self._text = self._text[size:]
+        self.byte_start += size
+        self._is_first = False
+        values = pa.array(ids).cast(self._tokenizer.id_type)
+        lists = pa.LargeListArray.from_arrays(pa.array([0, len(ids)], pa.int64()), values)
+        return pa.RecordBatch.from_pylist([columns], schema=DOCUMENT_PIECES), lists
+
+    def _new_stream(self) -> StreamEncoder:
+        return self._tokenizer.stream_encoder(limit_bytes=self._limit, block_bytes=_BLOCK_BYTES)
+
+    def _feed(self, text: bytes | memoryview) -> Iterator[npt.NDArray[Any]]:
+        yield self._stream.feed(text)
+
+    def _feed_specials(self, text: bytes) -> Iterator[npt.NDArray[Any]]:
+        """A special token ends a document, and another one begins behind it."""
+        view = memoryview(text)
+        for start, end, special_id in self._tokenizer.specials.split(text):
+            if special_id is None:
+                yield from self._feed(view[start:end])
+                continue
+            yield self._stream.finish()
+            yield np.array([special_id], np.uint32)
+            self._stream = self._new_stream()
+
+
+def _place(pieces: pa.RecordBatch) -> str:
+    first, last = pieces["document_id"][0], pieces["document_id"][-1]
+    names = f"document {first}" if first == last else f"documents {first} to {last}"
+    return f"{pieces['source'][0]}, {names}"

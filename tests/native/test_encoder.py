@@ -65,7 +65,7 @@ def piece_text(rng: random.Random, longest: int) -> bytes:
     return bytes(rng.choice(letters) for _ in range(rng.randrange(longest)))
 
 
-@pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace"])
+@pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace", "superbpe"])
 @pytest.mark.parametrize("order", ["ranked", "shuffled"])
 def test_any_merges(scheme: str, order: str) -> None:
     shuffled = order == "shuffled"

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -118,6 +119,35 @@ def test_words_beyond_a_small_table_are_found_again() -> None:
         assert np.array_equal(encoder.encode(data), expected)
 
 
+# Every piece is a new one. What remembering them all would take: 120 MB for the long ones, as much
+# for the short ones. A cache of 1 MiB may take a few times that in all.
+MEMORY_SCRIPT = """
+import resource
+import pyarrow as pa
+from bpe.backend import EncodingModel
+from bpe.native_backend import NativeBackend
+from bpe.schemes import get_scheme
+model = EncodingModel({byte: bytes([byte]) for byte in range(256)}, [], False, get_scheme("gpt2"))
+encoder = NativeBackend().make_encoder(model, cache_bytes=1 << 20)
+def encode(start):
+    rows = range(start, start + 2_000)
+    encoder.encode(b"".join(b" %06d" % row + b" " + b"%06d" % row * 32 for row in rows))
+    encoder.encode(b"".join(b" %07d" % (row * 20 + i) for row in rows for i in range(20)))
+for start in range(0, 60_000, 2_000):
+    encode(start)
+    if start == 4_000:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+def test_what_is_remembered_of_pieces_is_bounded() -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", MEMORY_SCRIPT], capture_output=True, text=True, check=True
+    )
+    assert int(found.stdout) < 16, "MiB more"
+
+
 def test_a_piece_too_long_for_the_heap_is_refused() -> None:
     """Its positions are 32-bit. No byte of the 4 GiB is ever touched."""
     tokens = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abab"}
@@ -192,3 +222,14 @@ def test_the_environment_forces_an_instruction_set() -> None:
         check=False,
     )
     assert "BPE_ISA is 'mmx'" in refused.stderr
+
+
+@pytest.mark.parametrize("isa", native.available_isas())
+def test_encoders_on_every_instruction_set(isa: str) -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, str(root / "tests/benchmarks/fuzz_backends.py"), "--rounds", "200"]
+    found = subprocess.run(
+        command, env={**os.environ, "BPE_ISA": isa}, capture_output=True, text=True, check=False
+    )
+    assert found.stdout.startswith("200 rounds equal"), found.stdout + found.stderr
+    assert found.stdout.strip().endswith(f"encoders on {isa}")

@@ -40,14 +40,25 @@ def fuzz_scans(rng: random.Random) -> str | None:
     return None
 
 
+def text_of_key_lengths(rng: random.Random) -> bytes:
+    """Pieces about as long as the longest key of the cache, which ends with a mark of its own."""
+    shared = bytes(rng.choice(b"abc") for _ in range(40))
+    pieces = [
+        shared[: rng.choice([30, 31, 31, 32, 33, 40])]
+        + rng.choice([b"", b"\x00", b"\x01", b"\xff"])
+        for _ in range(40)
+    ]
+    return b" ".join(pieces)
+
+
 def fuzz_encoder(rng: random.Random) -> str | None:
     """A few texts through one random model."""
     scheme = rng.choice([*SCHEMES, "none"])
     model = random_model(rng, scheme, shuffled=rng.random() < 0.3)
     encoder = NativeBackend().make_encoder(model, cache_bytes=rng.choice([1, 1 << 20]))
     reference = ReferenceEncoder(model)
-    for _ in range(5):
-        data = random_text(rng)
+    for make_text in (*[random_text] * 5, text_of_key_lengths):
+        data = make_text(rng)
         if not np.array_equal(encoder.encode(data), reference.encode(data)):
             return f"encode {scheme} {model}: {data!r}"
     return None

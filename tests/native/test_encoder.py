@@ -183,6 +183,20 @@ def test_long_pieces_take_linear_time(unit: str) -> None:
     assert seconds[1] < 40 * seconds[0] + 0.05
 
 
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "whitespace"])
+def test_words_longer_than_a_batch(scheme: str) -> None:
+    rng = random.Random(2)
+    model = random_model(rng, scheme)
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    unsplit = EncodingModel(model.tokens, model.merges, model.whole_piece, get_scheme("none"))
+    whole = native_backend.NativeBackend().make_encoder(unsplit)
+    words = [b"ab" * (size // 2) for size in (4_094, 4_096, 9_000_000)]
+    for word in words:
+        data = b"".join([word, b"\n", words[0], b"\n", word])
+        expected = [id_ for piece in data.splitlines() for id_ in (*whole.encode(piece), 10)][:-1]
+        assert encoder.encode(data).tolist() == expected
+
+
 def _trained_on(
     unit: str, rng: random.Random
 ) -> tuple[dict[int, bytes], list[tuple[int, int, int]]]:

@@ -34,12 +34,8 @@ namespace {
 
 // Where the interpreter is ending, a thread that asks for its lock is ended on the spot. Unwinding
 // its C++ frames would touch Python objects without the lock, and abort in a destructor: such a
-// thread sleeps instead until the process is gone, as it does in Python from 3.14 on. A forced
-// unwinding has no exception object, which UBSan takes for a reference to null.
+// thread sleeps instead until the process is gone, as it does in Python from 3.14 on.
 template <class Work>
-#if defined(__GNUC__)
-__attribute__((no_sanitize("null")))
-#endif
 void sleep_if_ended(const Work& work) {
 #if defined(__GLIBCXX__)
   try {

@@ -7,11 +7,12 @@ pre-tokenizer nor which entries are special tokens; `read_gpt2_files` says how t
 from __future__ import annotations
 
 import json
+import operator
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.file_access import parse_json_object, read_text, write_file
@@ -41,11 +42,12 @@ PathLike = str | os.PathLike[str]
 class SpelledMerges:
     """Merges as a file spells them.
 
-    pairs: (left, right) by rank. place_of: where the merge of a rank stands, `merges.txt, line 7`;
+    lefts, rights: by rank. place_of: where the merge of a rank stands, `merges.txt, line 7`;
     names are made for the merges that errors are about, not for all.
     """
 
-    pairs: Sequence[tuple[str, str]]
+    lefts: Sequence[str]
+    rights: Sequence[str]
     place_of: Callable[[int], str]
 
 
@@ -115,18 +117,25 @@ def parse_merge_lines(text: str, path: PathLike) -> SpelledMerges:
     """
     lines = text.rstrip("\n").split("\n") if text.strip("\n") else []
     first = 2 if lines and lines[0].startswith(_VERSION_PREFIX) else 1
-    pairs = [tuple(line.removesuffix("\r").split(" ")) for line in lines[first - 1 :]]
+    del lines[: first - 1]
+    merges = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
 
     def place_of(rank: int) -> str:
         return f"{path}, line {first + rank}"
 
-    if not (set(map(len, pairs)) <= {2} and all(map(all, pairs))):
-        rank = next(rank for rank, pair in enumerate(pairs) if len(pair) != 2 or not all(pair))
+    parts = " ".join(merges).split(" ") if merges else []
+    if not (all(parts) and all(merge.count(" ") == 1 for merge in merges)):
+        rank = next(rank for rank, merge in enumerate(merges) if not _is_pair(merge))
         raise ModelFileError(
-            f"{place_of(rank)}: {lines[first - 1 + rank]!r} is no merge; write two tokens and one "
-            "space between them"
+            f"{place_of(rank)}: {lines[rank]!r} is no merge; write two tokens and one space "
+            "between them"
         )
-    return SpelledMerges(cast("list[tuple[str, str]]", pairs), place_of)
+    return SpelledMerges(parts[::2], parts[1::2], place_of)
+
+
+def _is_pair(merge: str) -> bool:
+    parts = merge.split(" ")
+    return len(parts) == 2 and all(parts)
 
 
 def build_model(
@@ -156,7 +165,11 @@ def build_model(
             )
         tokens[token_id] = data
     try:
-        triples = [(ids[left], ids[right], ids[left + right]) for left, right in merges.pairs]
+        get_id = ids.__getitem__
+        made = map(get_id, map(operator.add, merges.lefts, merges.rights))
+        triples = list(
+            zip(map(get_id, merges.lefts), map(get_id, merges.rights), made, strict=True)
+        )
         return TokenizerModel(
             tokens=tokens,
             merges=triples,
@@ -179,7 +192,7 @@ def _name_bad_merge(
 ) -> None:
     """Raise for the first merge of what are no ordinary tokens, or that is there already."""
     ranks: dict[tuple[str, str], int] = {}
-    for rank, (left, right) in enumerate(merges.pairs):
+    for rank, (left, right) in enumerate(zip(merges.lefts, merges.rights, strict=True)):
         for spelling in (left, right, left + right):
             if spelling not in ids:
                 kind = "a special token" if spelling in vocab else "not in the vocabulary"
@@ -217,7 +230,7 @@ def write_gpt2_files(model: TokenizerModel, vocab_json: PathLike, merges_txt: Pa
 
 
 def _bracketed_entries(vocab: Mapping[str, int], merges: SpelledMerges) -> list[str]:
-    made = {left + right for left, right in merges.pairs}
+    made = set(map(operator.add, merges.lefts, merges.rights))
     brackets = (("<", ">"), ("[", "]"))
     return [
         spelling

@@ -165,7 +165,8 @@ def _read_normalizer(normalizer: Any, path: PathLike) -> str | None:
 
 
 def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
-    pairs: list[tuple[str, str]] = []
+    lefts: list[str] = []
+    rights: list[str] = []
     for index, merge in enumerate(merges):
         # Written as "left right" by older versions of the library, as ["left", "right"] by newer.
         parts = merge.split(" ") if isinstance(merge, str) else merge
@@ -177,8 +178,9 @@ def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
             raise ModelFileError(
                 f"{path}: model.merges[{index}] is {merge!r}, not a pair of two tokens"
             )
-        pairs.append((parts[0], parts[1]))
-    return SpelledMerges(pairs, lambda rank: f"{path}, model.merges[{rank}]")
+        lefts.append(parts[0])
+        rights.append(parts[1])
+    return SpelledMerges(lefts, rights, lambda rank: f"{path}, model.merges[{rank}]")
 
 
 def _read_added_tokens(

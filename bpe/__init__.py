@@ -20,7 +20,8 @@ from bpe.errors import (
     VocabularyError,
 )
 from bpe.schemes import SCHEME_NAMES, Scheme, get_scheme
-from bpe.tokenizer import Tokenizer, extend_golden, load_tokenizer
+from bpe.tokenizer import Tokenizer, extend_golden
+from bpe.tokenizer_loading import load_tokenizer
 from bpe.training import train, train_raw
 from bpe.version import __version__
 

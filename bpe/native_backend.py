@@ -205,7 +205,7 @@ def _decodable(ids: pa.Array) -> pa.Array:
 
 
 def _has_scan(scheme: Scheme) -> bool:
-    return scheme.is_named and scheme.name not in {"superbpe", "none"}
+    return scheme.is_named and scheme.name != "none"
 
 
 def _require_all_bytes(model: EncodingModel) -> None:

@@ -25,7 +25,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.document_encoder import DocumentEncoder
-from bpe.errors import ModelFileError, SettingsError
+from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
 from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.schemes import Scheme, get_scheme
@@ -34,7 +34,7 @@ from bpe.stream_encoder import StreamEncoder
 from bpe.tokenizer_model import TokenizerModel
 from bpe.version import __version__
 
-__all__ = ["Tokenizer", "extend_golden", "load_tokenizer"]
+__all__ = ["Tokenizer", "extend_golden"]
 
 PathLike = str | os.PathLike[str]
 
@@ -362,84 +362,6 @@ def _rebuild_pickled(content: bytes) -> Tokenizer:
         if tokenizer is None:
             tokenizer = _unpickled[content,] = Tokenizer(TokenizerModel.from_bytes(content))
         return tokenizer
-
-
-def load_tokenizer(
-    path: PathLike,
-    *,
-    pretokenizer: str | None = None,
-    special_tokens: Mapping[str, int] | Sequence[str] | None = None,
-) -> Tokenizer:
-    """Tokenizer of whatever is at a path.
-
-    path: a model directory; a `.tiktoken` file; a tokenizer.json, or a folder that holds one; a
-        folder that holds GPT-2's pair (vocab.json and merges.txt, or encoder.json and vocab.bpe).
-    pretokenizer: needed for `.tiktoken`; `gpt2` by default for GPT-2's pair; elsewhere it must be
-        what the file says.
-    special_tokens: for `.tiktoken` and GPT-2's pair; None takes the published ones of a published
-        `.tiktoken` file, and the bracketed entries of vocab.json.
-
-    Raises `ModelFileError` if it is none of these, `SettingsError` for a pretokenizer that the
-    file contradicts.
-    """
-    location = Path(path)
-    if location.suffix == ".tiktoken":
-        if special_tokens is None:
-            published = tiktoken_ranks.published_file(location)
-            special_tokens = published.special_tokens if published else ()
-        return Tokenizer.from_tiktoken(
-            location, pretokenizer=pretokenizer, special_tokens=special_tokens
-        )
-    pair = gpt2_files.find_gpt2_files(location)
-    if (
-        pair
-        and not model_directory.is_meant_as_model_directory(location)
-        and not (location / "tokenizer.json").is_file()
-    ):
-        names = None if special_tokens is None else list(special_tokens)
-        return Tokenizer.from_gpt2(*pair, pretokenizer=pretokenizer or "gpt2", special_tokens=names)
-    if special_tokens:
-        raise SettingsError(
-            f"{path} says itself which tokens are special; leave special_tokens out"
-        )
-    tokenizer = _load_complete(location)
-    if pretokenizer not in (None, tokenizer.scheme.name):
-        raise SettingsError(
-            f"{path} is of pre-tokenizer {tokenizer.scheme.name!r}, and {pretokenizer!r} was asked "
-            "for; leave it out"
-        )
-    return tokenizer
-
-
-def _load_complete(location: Path) -> Tokenizer:
-    """Load what holds its own scheme: a model directory, or a tokenizer.json."""
-    if location.suffix == ".json":
-        return Tokenizer.from_huggingface(location)
-    if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
-        if (location / "tokenizer.json").is_file():
-            return Tokenizer.from_huggingface(location / "tokenizer.json")
-        sizes = _sizes_in(location)
-        if sizes:
-            shown = ", ".join(str(location / str(size)) for size in sizes)
-            raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
-    elif not location.is_dir():
-        found = "is no such file" if location.exists() else "is not there"
-        raise ModelFileError(
-            f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
-            "folder with vocab.json and merges.txt"
-        )
-    return Tokenizer.load(location)
-
-
-def _sizes_in(location: Path) -> list[int]:
-    """Vocabulary sizes of the model directories that a training to several left here."""
-    return sorted(
-        int(folder.name)
-        for folder in location.iterdir()
-        if folder.name.isdecimal()
-        and folder.is_dir()
-        and model_directory.is_meant_as_model_directory(folder)
-    )
 
 
 def extend_golden(directory: PathLike, file: PathLike) -> int:

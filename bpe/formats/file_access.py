@@ -11,7 +11,7 @@ from typing import Any
 
 from bpe.errors import ModelFileError, OutputError
 
-__all__ = ["parse_json_object", "read_file", "read_text", "write_file"]
+__all__ = ["decode_text", "parse_json_object", "read_file", "read_text", "write_file"]
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -28,7 +28,11 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Content of a UTF-8 file; `ModelFileError` names the first byte that is not UTF-8."""
-    data = read_file(path)
+    return decode_text(read_file(path), path)
+
+
+def decode_text(data: bytes, path: str | os.PathLike[str]) -> str:
+    """UTF-8 text that was read from a file; errors as of `read_text`."""
     try:
         return data.decode()
     except UnicodeDecodeError as error:

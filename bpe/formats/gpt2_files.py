@@ -7,8 +7,10 @@ pre-tokenizer nor which entries are special tokens; `read_gpt2_files` says how t
 from __future__ import annotations
 
 import json
+import operator
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from bpe.schemes import Scheme
 from bpe.tokenizer_model import TokenizerModel
 
 __all__ = [
+    "SpelledMerges",
     "build_model",
     "find_gpt2_files",
     "parse_merge_lines",
@@ -33,6 +36,19 @@ _VERSION_PREFIX = "#version:"
 _NAME_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class SpelledMerges:
+    """Merges as a file spells them.
+
+    lefts, rights: by rank. place_of: where the merge of a rank stands, `merges.txt, line 7`;
+    names are made for the merges that errors are about, not for all.
+    """
+
+    lefts: Sequence[str]
+    rights: Sequence[str]
+    place_of: Callable[[int], str]
 
 
 def find_gpt2_files(directory: PathLike) -> tuple[Path, Path] | None:
@@ -94,28 +110,37 @@ def parse_vocab(entries: Mapping[str, Any], path: PathLike) -> dict[str, int]:
     return dict(entries)
 
 
-def parse_merge_lines(text: str, path: PathLike) -> list[tuple[str, str, str]]:
-    """Read merges as (left, right, place) by rank, spelled; a place is `merges.txt, line 7`.
+def parse_merge_lines(text: str, path: PathLike) -> SpelledMerges:
+    """Read merges by rank.
 
     Line 1 may be a `#version:` line. Blank lines are allowed at the end alone.
     """
-    merges: list[tuple[str, str, str]] = []
     lines = text.rstrip("\n").split("\n") if text.strip("\n") else []
-    first = 1 if lines and lines[0].startswith(_VERSION_PREFIX) else 0
-    for number, line in enumerate(lines[first:], start=first + 1):
-        parts = line.removesuffix("\r").split(" ")
-        if len(parts) != 2 or not all(parts):
-            raise ModelFileError(
-                f"{path}, line {number}: {line!r} is no merge; write two tokens and one space "
-                "between them"
-            )
-        merges.append((parts[0], parts[1], f"{path}, line {number}"))
-    return merges
+    first = 2 if lines and lines[0].startswith(_VERSION_PREFIX) else 1
+    del lines[: first - 1]
+    merges = [line.removesuffix("\r") for line in lines] if "\r" in text else lines
+
+    def place_of(rank: int) -> str:
+        return f"{path}, line {first + rank}"
+
+    parts = " ".join(merges).split(" ") if merges else []
+    if not (all(parts) and all(merge.count(" ") == 1 for merge in merges)):
+        rank = next(rank for rank, merge in enumerate(merges) if not _is_pair(merge))
+        raise ModelFileError(
+            f"{place_of(rank)}: {lines[rank]!r} is no merge; write two tokens and one space "
+            "between them"
+        )
+    return SpelledMerges(parts[::2], parts[1::2], place_of)
+
+
+def _is_pair(merge: str) -> bool:
+    parts = merge.split(" ")
+    return len(parts) == 2 and all(parts)
 
 
 def build_model(
     vocab: Mapping[str, int],
-    merges: Iterable[tuple[str, str, str]],
+    merges: SpelledMerges,
     special_tokens: Mapping[str, int],
     *,
     scheme: Scheme,
@@ -123,7 +148,7 @@ def build_model(
     merges_name: PathLike,
     **options: Any,
 ) -> TokenizerModel:
-    """Model of a spelled vocabulary; merges as `parse_merge_lines` gives them.
+    """Model of a spelled vocabulary.
 
     vocab may hold the special tokens or not. options: further fields of `TokenizerModel`.
     """
@@ -139,43 +164,47 @@ def build_model(
                 "name it among the special tokens"
             )
         tokens[token_id] = data
-    merges = list(merges)
     try:
-        triples = [(ids[left], ids[right], ids[left + right]) for left, right, _ in merges]
-    except KeyError:
-        triples = []
-    if len({(left, right) for left, right, _ in triples}) < len(merges):
+        get_id = ids.__getitem__
+        made = map(get_id, map(operator.add, merges.lefts, merges.rights))
+        triples = list(
+            zip(map(get_id, merges.lefts), map(get_id, merges.rights), made, strict=True)
+        )
+        return TokenizerModel(
+            tokens=tokens,
+            merges=triples,
+            scheme=scheme,
+            special_tokens=dict(special_tokens),
+            **options,
+        )
+    except (KeyError, VocabularyError):
+        # What is wrong with a merge is said with its place in the file.
         _name_bad_merge(merges, ids, vocab, vocab_name, merges_name)
-    return TokenizerModel(
-        tokens=tokens,
-        merges=triples,
-        scheme=scheme,
-        special_tokens=dict(special_tokens),
-        **options,
-    )
+        raise
 
 
 def _name_bad_merge(
-    merges: Iterable[tuple[str, str, str]],
+    merges: SpelledMerges,
     ids: Mapping[str, int],
     vocab: Mapping[str, int],
     vocab_name: PathLike,
     merges_name: PathLike,
 ) -> None:
     """Raise for the first merge of what are no ordinary tokens, or that is there already."""
-    places: dict[tuple[str, str], str] = {}
-    for left, right, place in merges:
+    ranks: dict[tuple[str, str], int] = {}
+    for rank, (left, right) in enumerate(zip(merges.lefts, merges.rights, strict=True)):
         for spelling in (left, right, left + right):
             if spelling not in ids:
                 kind = "a special token" if spelling in vocab else "not in the vocabulary"
                 raise ModelFileError(
-                    f"{place}: merge {left!r} {right!r}: {spelling!r} is {kind} of {vocab_name}; "
-                    f"do {vocab_name} and {merges_name} belong together?"
+                    f"{merges.place_of(rank)}: merge {left!r} {right!r}: {spelling!r} is {kind} of "
+                    f"{vocab_name}; do {vocab_name} and {merges_name} belong together?"
                 )
-        if places.setdefault((left, right), place) != place:
+        known = ranks.setdefault((left, right), rank)
+        if known != rank:
             raise ModelFileError(
-                f"{place}: merge {left!r} {right!r} is there already ({places[left, right]}); "
-                "keep the first"
+                f"{merges.place_of(rank)}: merge {left!r} {right!r} is there already "
+                f"({merges.place_of(known)}); keep the first"
             )
 
 
@@ -200,10 +229,8 @@ def write_gpt2_files(model: TokenizerModel, vocab_json: PathLike, merges_txt: Pa
     write_file(merges_txt, render_merges(model).encode())
 
 
-def _bracketed_entries(
-    vocab: Mapping[str, int], merges: Iterable[tuple[str, str, str]]
-) -> list[str]:
-    made = {left + right for left, right, _ in merges}
+def _bracketed_entries(vocab: Mapping[str, int], merges: SpelledMerges) -> list[str]:
+    made = set(map(operator.add, merges.lefts, merges.rights))
     brackets = (("<", ">"), ("[", "]"))
     return [
         spelling

@@ -24,7 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
-from bpe.formats.file_access import parse_json_object, read_file, read_text, write_file
+from bpe.formats.file_access import (
+    decode_text,
+    parse_json_object,
+    read_file,
+    read_text,
+    write_file,
+)
 from bpe.formats.golden import (
     GoldenText,
     check_golden,
@@ -271,13 +277,14 @@ def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, 
         if name not in _FILE_NAMES:
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' lists {name!r}")
         path = Path(directory, name)
-        found = hashlib.sha256(read_file(path)).hexdigest()
+        data = read_file(path)
+        found = hashlib.sha256(data).hexdigest()
         if found != expected:
             raise ModelFileError(
                 f"{path}: sha256 is {found}, config.json says {expected}: the file was changed "
                 "after it was written; restore it, or write the directory again"
             )
-        contents[name] = read_text(path)
+        contents[name] = decode_text(data, path)
     return contents
 
 

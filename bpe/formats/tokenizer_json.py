@@ -14,7 +14,7 @@ from typing import Any
 
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import parse_json_object, read_text, write_file
-from bpe.formats.gpt2_files import build_model, parse_vocab
+from bpe.formats.gpt2_files import SpelledMerges, build_model, parse_vocab
 from bpe.formats.huggingface_patterns import (
     find_difference,
     scheme_name_of,
@@ -164,8 +164,9 @@ def _read_normalizer(normalizer: Any, path: PathLike) -> str | None:
     return "NFC" if steps else None
 
 
-def _read_merges(merges: list[Any], path: PathLike) -> list[tuple[str, str, str]]:
-    pairs: list[tuple[str, str, str]] = []
+def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
+    lefts: list[str] = []
+    rights: list[str] = []
     for index, merge in enumerate(merges):
         # Written as "left right" by older versions of the library, as ["left", "right"] by newer.
         parts = merge.split(" ") if isinstance(merge, str) else merge
@@ -177,8 +178,9 @@ def _read_merges(merges: list[Any], path: PathLike) -> list[tuple[str, str, str]
             raise ModelFileError(
                 f"{path}: model.merges[{index}] is {merge!r}, not a pair of two tokens"
             )
-        pairs.append((parts[0], parts[1], f"{path}, model.merges[{index}]"))
-    return pairs
+        lefts.append(parts[0])
+        rights.append(parts[1])
+    return SpelledMerges(lefts, rights, lambda rank: f"{path}, model.merges[{rank}]")
 
 
 def _read_added_tokens(

@@ -364,11 +364,19 @@ ScanResult block_scan(const uint8_t* text, size_t length, size_t position, uint3
   return BlockScanner<scheme, Simd>(text, length).scan(position, ends, capacity);
 }
 
+// superbpe's pre-tokens are long, lines for the most part, and what encodes them takes far longer
+// than the scalar scan.
+inline ScanResult superbpe_scan(const uint8_t* text, size_t length, size_t position,
+                                uint32_t* ends, size_t capacity) {
+  return scalar_scans()[SchemeId::superbpe](text, length, position, ends, capacity);
+}
+
 template <class Simd>
 constexpr ScanFunctions block_scans() {
   return {{block_scan<SchemeId::gpt2, Simd>, block_scan<SchemeId::cl100k, Simd>,
            block_scan<SchemeId::o200k, Simd>, block_scan<SchemeId::llama3, Simd>,
-           block_scan<SchemeId::qwen2, Simd>, block_scan<SchemeId::whitespace, Simd>}};
+           block_scan<SchemeId::qwen2, Simd>, block_scan<SchemeId::whitespace, Simd>,
+           superbpe_scan}};
 }
 
 }  // namespace

@@ -14,7 +14,8 @@ constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
 
 std::optional<SchemeId> parse_scheme(const std::optional<std::string>& name) {
   if (!name.has_value()) return std::nullopt;
-  const char* const names[] = {"gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace"};
+  const char* const names[] = {"gpt2",  "cl100k",     "o200k",   "llama3",
+                               "qwen2", "whitespace", "superbpe"};
   for (size_t i = 0; i < kSchemeCount; ++i) {
     if (*name == names[i]) return static_cast<SchemeId>(i);
   }

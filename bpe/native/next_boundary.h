@@ -186,6 +186,62 @@ inline size_t next_whitespace(const TextView& view, size_t position) {
   return view.skip<kSpace, true>(position);
 }
 
+// Whether two characters stand at `position` that are neither letters, numbers nor white space.
+inline bool two_others(const TextView& view, size_t position) {
+  constexpr uint8_t kNamed = kLetter | kNumber | kSpace;
+  if (position >= view.length) return false;
+  const Char first = view.at(position);
+  return !(first.classes & kNamed) &&
+         !(view.classes_at(position + first.size, kSpace) & kNamed);
+}
+
+// superbpe's ` ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?`; `body` is behind the blank, and two_others.
+inline size_t superbpe_marks_end(const TextView& view, size_t body) {
+  size_t end = view.skip<kLetter | kNumber | kSpace, true>(body);
+  while (end < view.length && (view.text[end] == '\r' || view.text[end] == '/')) ++end;
+  return end + (end < view.length && view.text[end] == '\n');
+}
+
+// superbpe's ` +(?!\S)` at a blank: the whole run at white space or the document's end, else all
+// but its last; `position` if it does not match.
+inline size_t superbpe_blanks_end(const TextView& view, size_t position) {
+  size_t end = position;
+  while (end < view.length && view.text[end] == ' ') ++end;
+  return end - !(view.classes_at(end, kSpace) & kSpace);
+}
+
+// The rest of a line, as far as nothing stands there that superbpe keeps apart. What it looks for
+// ahead of a blank or a mark is within the next two characters, however long the runs are.
+inline size_t superbpe_line_end(const TextView& view, size_t position) {
+  while (position < view.length) {
+    const Char next = view.at(position);
+    const uint8_t byte = view.text[position];
+    if (next.classes & kLetter) {
+      position = view.skip<kLetter>(position + next.size);
+      continue;
+    }
+    if (next.classes & kNumber) break;
+    if (byte == '\n') return position + 1;
+    if (byte == ' ' && (view.classes_at(position + 1, kSpace) & kSpace)) break;
+    if (byte == ' ' || !(next.classes & kSpace)) {
+      if (two_others(view, position + (byte == ' '))) break;
+    }
+    position += next.size;
+  }
+  return position;
+}
+
+inline size_t next_superbpe(const TextView& view, size_t position) {
+  if (view.at(position).classes & kNumber) return number_end<3>(view, position);
+  const bool blank = view.text[position] == ' ';
+  if (two_others(view, position + blank)) return superbpe_marks_end(view, position + blank);
+  if (blank) {
+    const size_t end = superbpe_blanks_end(view, position);
+    if (end != position) return end;
+  }
+  return superbpe_line_end(view, position);
+}
+
 // End of the pre-token that starts at `position` < length.
 template <SchemeId scheme>
 inline size_t next_boundary(const TextView& view, size_t position) {
@@ -200,6 +256,8 @@ inline size_t next_boundary(const TextView& view, size_t position) {
       return next_cl100k<3, false>(view, position);
     case SchemeId::qwen2:
       return next_cl100k<1, false>(view, position);
+    case SchemeId::superbpe:
+      return next_superbpe(view, position);
     case SchemeId::whitespace:
       break;
   }

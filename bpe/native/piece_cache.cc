@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kFewestEntries = size_t{1} << 13;
 constexpr size_t kMostEntries = size_t{1} << 25;  // slots are 32-bit byte offsets
 constexpr size_t kSparseEntries = size_t{1} << 19;
+constexpr size_t kMostOtherBytes = size_t{1} << 31;  // offsets are 32-bit; a batch may add to it
 constexpr size_t kFewestLongEntries = size_t{1} << 10;
 
 // An entry farther than this from its slot is not found, nor one put there: no input can make the
@@ -53,7 +54,7 @@ PieceCache<Id>::PieceCache(const EncodePasses& passes, size_t bytes)
     : passes_(passes),
       most_entries_(
           std::clamp(power_of_two_up_to(bytes / kEntryBytes), kFewestEntries, kMostEntries)),
-      most_other_bytes_(bytes / 4),
+      most_other_bytes_(std::min(bytes / 4, kMostOtherBytes)),
       long_entries_(kFewestLongEntries, LongEntry{}) {}
 
 template <typename Id>

@@ -10,8 +10,8 @@
 
 namespace beam_bpe {
 
-enum class SchemeId : uint8_t { gpt2, cl100k, o200k, llama3, qwen2, whitespace };
-inline constexpr size_t kSchemeCount = 6;
+enum class SchemeId : uint8_t { gpt2, cl100k, o200k, llama3, qwen2, whitespace, superbpe };
+inline constexpr size_t kSchemeCount = 7;
 
 // Entries that a scan may overwrite after the `capacity` it was given; allocate that many more.
 inline constexpr size_t kScanSlack = 128;

@@ -25,7 +25,8 @@ ScanResult scan(const uint8_t* text, size_t length, size_t position, uint32_t* e
 const ScanFunctions& scalar_scans() {
   static const ScanFunctions functions = {
       {scan<SchemeId::gpt2>, scan<SchemeId::cl100k>, scan<SchemeId::o200k>,
-       scan<SchemeId::llama3>, scan<SchemeId::qwen2>, scan<SchemeId::whitespace>}};
+       scan<SchemeId::llama3>, scan<SchemeId::qwen2>, scan<SchemeId::whitespace>,
+       scan<SchemeId::superbpe>}};
   return functions;
 }
 

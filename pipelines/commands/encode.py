@@ -16,7 +16,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
 from bpe.errors import BpeError, SettingsError
-from bpe.tokenizer import Tokenizer, load_tokenizer
+from bpe.tokenizer import Tokenizer
+from bpe.tokenizer_loading import load_tokenizer
 from pipelines.commands import job
 from pipelines.encode_documents import EncodeDocuments
 from pipelines.encode_settings import EncodeSettings

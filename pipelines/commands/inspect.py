@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from bpe.tokenizer import Tokenizer, load_tokenizer
+from bpe.tokenizer import Tokenizer
+from bpe.tokenizer_loading import load_tokenizer
 
 __all__ = ["run"]
 

@@ -81,6 +81,10 @@ def test_ids_equal_the_specification(
 
 def test_values_are_wide_where_an_id_is(gpt2: EncodingModel) -> None:
     assert make_encoder(gpt2).encode_array(binary([b"a"])).type == pa.large_list(pa.uint16())
+    narrow = EncodingModel(gpt2.tokens | {65535: b"zzzzzz"}, gpt2.merges, True, gpt2.scheme)
+    found = make_encoder(narrow).encode_array(binary([b"zzzzzz"]))
+    assert found.type == pa.large_list(pa.uint16())
+    assert found.to_pylist() == [[65535]]
     wide = EncodingModel(gpt2.tokens | {65536: b"zzzzzz"}, gpt2.merges, True, gpt2.scheme)
     found = make_encoder(wide).encode_array(binary([b"zzzzzz", b"a"]))
     assert found.type == pa.large_list(pa.uint32())

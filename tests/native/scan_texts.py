@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from bpe.schemes import get_scheme
 
-SCHEMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace")
+SCHEMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe")
 
 _CHARACTERS = [
     *"aAzZsStTdDmMlLvVeErR'''''    \t\n\r\n09 5.,!/-_\x00\x7f\x1c",

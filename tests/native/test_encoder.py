@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +66,7 @@ def piece_text(rng: random.Random, longest: int) -> bytes:
     return bytes(rng.choice(letters) for _ in range(rng.randrange(longest)))
 
 
-@pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace"])
+@pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace", "superbpe"])
 @pytest.mark.parametrize("order", ["ranked", "shuffled"])
 def test_any_merges(scheme: str, order: str) -> None:
     shuffled = order == "shuffled"
@@ -118,6 +119,38 @@ def test_words_beyond_a_small_table_are_found_again() -> None:
         assert np.array_equal(encoder.encode(data), expected)
 
 
+# Every piece is a new one. What remembering them all would take: 120 MB for the long ones, as much
+# for the short ones. A cache of 1 MiB may take a few times that in all.
+MEMORY_SCRIPT = """
+import resource
+import pyarrow as pa
+from bpe.backend import EncodingModel
+from bpe.native_backend import NativeBackend
+from bpe.schemes import get_scheme
+model = EncodingModel({byte: bytes([byte]) for byte in range(256)}, [], False, get_scheme("gpt2"))
+encoder = NativeBackend().make_encoder(model, cache_bytes=1 << 20)
+def encode(start):
+    rows = range(start, start + 2_000)
+    encoder.encode(b"".join(b" %06d" % row + b" " + b"%06d" % row * 32 for row in rows))
+    encoder.encode(b"".join(b" %07d" % (row * 20 + i) for row in rows for i in range(20)))
+for start in range(0, 60_000, 2_000):
+    encode(start)
+    if start == 4_000:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+@pytest.mark.skipif(
+    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps freed memory"
+)
+def test_what_is_remembered_of_pieces_is_bounded() -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", MEMORY_SCRIPT], capture_output=True, text=True, check=True
+    )
+    assert int(found.stdout) < 16, "MiB more"
+
+
 def test_a_piece_too_long_for_the_heap_is_refused() -> None:
     """Its positions are 32-bit. No byte of the 4 GiB is ever touched."""
     tokens = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abab"}
@@ -151,6 +184,20 @@ def test_long_pieces_take_linear_time(unit: str) -> None:
         seconds.append(time.process_time() - started)
     # Ten times the text; a quadratic encoder would take a hundred times as long.
     assert seconds[1] < 40 * seconds[0] + 0.05
+
+
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "whitespace"])
+def test_words_longer_than_a_batch(scheme: str) -> None:
+    rng = random.Random(2)
+    model = random_model(rng, scheme)
+    encoder = native_backend.NativeBackend().make_encoder(model)
+    unsplit = EncodingModel(model.tokens, model.merges, model.whole_piece, get_scheme("none"))
+    whole = native_backend.NativeBackend().make_encoder(unsplit)
+    words = [b"ab" * (size // 2) for size in (4_094, 4_096, 9_000_000)]
+    for word in words:
+        data = b"".join([word, b"\n", words[0], b"\n", word])
+        expected = [id_ for piece in data.splitlines() for id_ in (*whole.encode(piece), 10)][:-1]
+        assert encoder.encode(data).tolist() == expected
 
 
 def _trained_on(
@@ -192,3 +239,14 @@ def test_the_environment_forces_an_instruction_set() -> None:
         check=False,
     )
     assert "BPE_ISA is 'mmx'" in refused.stderr
+
+
+@pytest.mark.parametrize("isa", native.available_isas())
+def test_encoders_on_every_instruction_set(isa: str) -> None:
+    root = Path(__file__).resolve().parents[2]
+    command = [sys.executable, str(root / "tests/benchmarks/fuzz_backends.py"), "--rounds", "200"]
+    found = subprocess.run(
+        command, env={**os.environ, "BPE_ISA": isa}, capture_output=True, text=True, check=False
+    )
+    assert found.stdout.startswith("200 rounds equal"), found.stdout + found.stderr
+    assert found.stdout.strip().endswith(f"encoders on {isa}")

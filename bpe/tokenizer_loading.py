@@ -1,0 +1,93 @@
+"""The tokenizer of whatever is at a path: our own model directory, or what other programs wrote."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bpe.errors import ModelFileError, SettingsError
+from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
+from bpe.tokenizer import Tokenizer
+
+__all__ = ["load_tokenizer"]
+
+PathLike = str | os.PathLike[str]
+
+
+def load_tokenizer(
+    path: PathLike,
+    *,
+    pretokenizer: str | None = None,
+    special_tokens: Mapping[str, int] | Sequence[str] | None = None,
+) -> Tokenizer:
+    """Tokenizer of whatever is at a path.
+
+    path: a model directory; a `.tiktoken` file; a tokenizer.json, or a folder that holds one; a
+        folder that holds GPT-2's pair (vocab.json and merges.txt, or encoder.json and vocab.bpe).
+    pretokenizer: needed for `.tiktoken`; `gpt2` by default for GPT-2's pair; elsewhere it must be
+        what the file says.
+    special_tokens: for `.tiktoken` and GPT-2's pair; None takes the published ones of a published
+        `.tiktoken` file, and the bracketed entries of vocab.json.
+
+    Raises `ModelFileError` if it is none of these, `SettingsError` for a pretokenizer that the
+    file contradicts.
+    """
+    location = Path(path)
+    if location.suffix == ".tiktoken":
+        if special_tokens is None:
+            published = tiktoken_ranks.published_file(location)
+            special_tokens = published.special_tokens if published else ()
+        return Tokenizer.from_tiktoken(
+            location, pretokenizer=pretokenizer, special_tokens=special_tokens
+        )
+    pair = gpt2_files.find_gpt2_files(location)
+    if (
+        pair
+        and not model_directory.is_meant_as_model_directory(location)
+        and not (location / "tokenizer.json").is_file()
+    ):
+        names = None if special_tokens is None else list(special_tokens)
+        return Tokenizer.from_gpt2(*pair, pretokenizer=pretokenizer or "gpt2", special_tokens=names)
+    if special_tokens:
+        raise SettingsError(
+            f"{path} says itself which tokens are special; leave special_tokens out"
+        )
+    tokenizer = _load_complete(location)
+    if pretokenizer not in (None, tokenizer.scheme.name):
+        raise SettingsError(
+            f"{path} is of pre-tokenizer {tokenizer.scheme.name!r}, and {pretokenizer!r} was asked "
+            "for; leave it out"
+        )
+    return tokenizer
+
+
+def _load_complete(location: Path) -> Tokenizer:
+    """Load what holds its own scheme: a model directory, or a tokenizer.json."""
+    if location.suffix == ".json":
+        return Tokenizer.from_huggingface(location)
+    if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
+        if (location / "tokenizer.json").is_file():
+            return Tokenizer.from_huggingface(location / "tokenizer.json")
+        sizes = _sizes_in(location)
+        if sizes:
+            shown = ", ".join(str(location / str(size)) for size in sizes)
+            raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
+    elif not location.is_dir():
+        found = "is no such file" if location.exists() else "is not there"
+        raise ModelFileError(
+            f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
+            "folder with vocab.json and merges.txt"
+        )
+    return Tokenizer.load(location)
+
+
+def _sizes_in(location: Path) -> list[int]:
+    """Vocabulary sizes of the model directories that a training to several left here."""
+    return sorted(
+        int(folder.name)
+        for folder in location.iterdir()
+        if folder.name.isdecimal()
+        and folder.is_dir()
+        and model_directory.is_meant_as_model_directory(folder)
+    )

@@ -44,8 +44,7 @@ def text_of_key_lengths(rng: random.Random) -> bytes:
     """Pieces about as long as the longest key of the cache, which ends with a mark of its own."""
     shared = bytes(rng.choice(b"abc") for _ in range(40))
     pieces = [
-        shared[: rng.choice([30, 31, 31, 32, 33, 40])]
-        + rng.choice([b"", b"\x00", b"\x01", b"\xff"])
+        shared[: rng.choice([30, 31, 31, 32, 33, 40])] + rng.choice([b"", b"\x01", b"\xff"])
         for _ in range(40)
     ]
     return b" ".join(pieces)

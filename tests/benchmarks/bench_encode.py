@@ -5,9 +5,10 @@
 
 cold: a fresh tokenizer encodes a file for the first time (its loading is not counted); warm: the
 same tokenizer encodes the file again; ours then gets the same mapped document, for it takes
-buffers, while gigatoken takes paths and reads or maps a file each time. Each run is a process of its own; the encoders take turns,
-and the best of all rounds counts. MB/s are decimal, by CPU time (kernel's time included) and by
-wall time; ratios are of CPU time. Slow peers get the first 20 MB of a corpus.
+buffers, while gigatoken takes paths and reads or maps a file each time. Each run is a process of
+its own; the encoders take turns, and the best of all rounds counts. MB/s are decimal, by CPU time
+(kernel's time included) and by wall time; ratios are of CPU time. Slow peers get the first 20 MB
+of a corpus.
 """
 
 from __future__ import annotations

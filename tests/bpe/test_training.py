@@ -147,6 +147,20 @@ def test_tie_orders_of_a_raw_text(tie_order: str, merges: list[tuple[bytes, byte
     assert tokenizer.merges == merges
 
 
+@pytest.mark.parametrize("tie_order", ["hf", "id", "bytes"])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_every_byte_has_its_place_among_ties(
+    backend: Backend, tie_order: str, *, is_first: bool
+) -> None:
+    pairs = [bytes([value, 0x20] if is_first else [0x20, value]) for value in range(256)]
+    rules = MergeRules(256, tie_order, min_frequency=1)
+    documents = pa.array(sorted(pairs, reverse=True), pa.large_binary())
+    order = PRINTABLE if tie_order == "hf" else range(256)
+    wanted = [pair for value in order for pair in pairs if value == pair[not is_first]]
+    found = backend.train_raw(documents, rules)
+    assert [left + right for left, right in found.merges] == wanted
+
+
 def test_overlapping_pairs_count(backend: Backend) -> None:
     found = learn_words(backend, {b"aaaa": 2, b"bc": 5}, MergeRules(2))
     assert found.merges == [(b"a", b"a"), (b"b", b"c")]

@@ -1,13 +1,12 @@
 """Kill an encoding at random moments, and start it again, until it is done.
 
-    python tests/benchmarks/kill_encode.py [--kills 20] [--megabytes 12] [--seed 1] [Beam options]
+    python tests/benchmarks/kill_encode.py [--kills 20] [--megabytes 40] [--seed 1] [Beam options]
 
 For `--shuffle` none and global, in process with one and two workers and with two worker processes:
 the same command runs again and again, and SIGKILL hits its process group after a random time. Every
-file that is visible under a final name meanwhile must be one of the undisturbed run, byte for byte.
-Once so many kills have hit, the command runs undisturbed; its files, without the manifest, must be
-those of the undisturbed run, and the ids of its documents those of the input, each once. Prints what
-each run said that it kept.
+file that is visible under a final name then must be one of the undisturbed run, byte for byte. Once
+so many kills have hit, the command runs undisturbed; its files must be those of the undisturbed run,
+and the ids of its documents those of the input, each once. Prints what each run says that it kept.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Trial:
             output = self._folder / f"run{outputs}"
             process = start([*self._command, "--output", str(output)])
             try:
-                _, err = process.communicate(timeout=generator.uniform(0.5, self.seconds * 1.1))
+                _, err = process.communicate(timeout=generator.uniform(1.0, self.seconds * 0.8))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 _, err = process.communicate()
@@ -128,6 +127,7 @@ class Trial:
                 continue
             if process.returncode:
                 sys.exit(f"failed: {err.decode()}")
+            print(f"  ended between two kills: {kept(err.decode())}", flush=True)
             self._check_whole(output)
             outputs += 1
         output = self._folder / f"run{outputs}"
@@ -170,7 +170,7 @@ def main() -> None:
     """Kill, resume, compare."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], allow_abbrev=False)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--megabytes", type=int, default=12)
+    parser.add_argument("--megabytes", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--shuffles", nargs="+", default=["none", "global"])
     parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)

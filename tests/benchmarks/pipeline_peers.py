@@ -1,0 +1,4 @@
+"""x."""
+
+
+def compare_peers(corpus, folder): ...

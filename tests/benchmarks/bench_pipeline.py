@@ -1,14 +1,14 @@
 """How fast `beam-bpe encode` is, what a run costs besides, and what limits it.
 
     python tests/benchmarks/bench_pipeline.py [--kinds text jsonl jsonl.zst parquet]
-        [--megabytes 800 4000] [--rounds 2] [--workers 2] [--peers] [--folder FOLDER]
+        [--megabytes 800 4000] [--rounds 2] [--workers 2] [--folder FOLDER]
 
 Each kind of file is encoded (gpt2, in process) in two sizes, and wall time is split into
 a fixed part and bytes / rate. The rate is compared with the kernel alone: as many threads of one
 process that read the text, encode it without a warm cache, hash and write the ids and make them
 durable, without Beam; and with the parser alone, on as many threads. All are processes of their
-own, take turns, and count by their best round. With --peers, other tools encode 200 MB of JSONL.
-The page cache is warm throughout.
+own, take turns, and count by their best round. The page
+cache is warm throughout.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import io
-import json
 import os
 import platform
 import shutil
@@ -35,7 +34,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from encoder_peers import load_model, rank_file
 from pipeline_corpus import KINDS, Corpus, CorpusMaker
-from pipeline_peers import compare_peers
 
 ROOT = Path(__file__).resolve().parents[2]
 UNIT_BYTES = 64 << 20
@@ -245,7 +243,6 @@ def main() -> None:
     parser.add_argument("--megabytes", type=int, nargs=2, default=[800, 4000])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--peers", action="store_true")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bpe-bench")
     parser.add_argument("--alone", choices=("kernel", "parser"), help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
@@ -261,8 +258,6 @@ def main() -> None:
     print("command:", " ".join(sys.argv))
     for kind in options.kinds:
         measure(kind, maker, options)
-    if options.peers:
-        compare_peers(maker.make("jsonl", 200), options.folder)
 
 
 if __name__ == "__main__":

@@ -4,9 +4,9 @@
 
 For `--shuffle` none and global, in process with one and two workers and with two worker processes:
 the same command runs again and again, and SIGKILL hits its process group after a random time. Every
-file that is visible under a final name then must be one of the undisturbed run, byte for byte. Once
-so many kills have hit, the command runs undisturbed; its files must be those of the undisturbed run,
-and the ids of its documents those of the input, each once. Prints what each run says that it kept.
+file that is visible under a final name then must be one of the undisturbed run, byte for byte. In
+the end the command runs undisturbed; its files must be those of the undisturbed run, and the ids of
+its documents those of the input, each once. Prints what each run says that it kept.
 """
 
 from __future__ import annotations

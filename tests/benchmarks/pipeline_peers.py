@@ -1,4 +1,0 @@
-"""x."""
-
-
-def compare_peers(corpus, folder): ...

@@ -3,12 +3,12 @@
     python tests/benchmarks/bench_pipeline.py [--kinds text jsonl jsonl.zst parquet]
         [--megabytes 800 4000] [--rounds 2] [--workers 2] [--folder FOLDER]
 
-Each kind of file is encoded (gpt2, in process) in two sizes, and wall time is split into
-a fixed part and bytes / rate. The rate is compared with the kernel alone: as many threads of one
-process that read the text, encode it without a warm cache, hash and write the ids and make them
-durable, without Beam; and with the parser alone, on as many threads. All are processes of their
-own, take turns, and count by their best round. The page
-cache is warm throughout.
+Each kind of file is encoded (gpt2, in process) in two sizes, and wall time is split into a fixed
+part and bytes / rate. The rate is compared with the kernel alone: as many threads of one process
+that read the text, encode it without a warm cache, hash and write the ids and make them durable,
+without Beam; and with the parser alone, on as many threads: msgspec row by row, which holds
+Python's lock, or pyarrow. All are processes of their own, take turns, and count by their best
+round. The page cache is warm throughout.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         action="extend",
         metavar="FILE",
         default=[],
-        help="files that name inputs as --input does, one a line",
+        help="files that name inputs as --input does, one a line; empty lines are passed over, "
+        "comments there are none",
     )
     add(
         "--input-format",

@@ -18,7 +18,8 @@ def read_input_lists(paths: Sequence[str]) -> list[str]:
     r"""The paths and patterns that some files list, in their order.
 
     A line is taken as it stands, spaces included; lines end at `\n` or `\r\n`, and empty ones are
-    passed over. A relative path is relative to the working directory, as on the command line.
+    passed over. There are no comments, since a file's name may begin with any character. A relative
+    path is relative to the working directory, as on the command line.
 
     Args:
         paths: of the lists, on any file system that Beam knows.

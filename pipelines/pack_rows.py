@@ -30,8 +30,8 @@ from schemas.sidecars import PackingTotals
 __all__ = ["PackSettings", "Packer"]
 
 _Ints = npt.NDArray[np.int64]
-# Ids that are put in their places at a time, with 8 bytes of index each.
-_BLOCK_IDS = 1 << 21
+# Ids that are put in their places at a time, which takes some 50 bytes each meanwhile; a batch.
+_BLOCK_IDS = 1 << 19
 
 
 class PackSettings(Protocol):

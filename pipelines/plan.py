@@ -16,12 +16,20 @@ from bpe.errors import SettingsError
 from pipelines.inputs import InputFile, InputList, is_local
 from pipelines.read_options import ReadOptions
 
-__all__ = ["FileRange", "Plan", "Unit", "can_be_cut", "check_name", "make_plan"]
+__all__ = [
+    "FileRange",
+    "Plan",
+    "Unit",
+    "can_be_cut",
+    "check_name",
+    "make_plan",
+    "unpacked_guess",
+]
 
 # What a file weighs beyond its bytes, shared out over them: opening it costs about as much as
 # reading this much.
 FILE_COST_BYTES = 4096
-# Text usually shrinks to a third or a quarter; only the balance of units depends on it.
+# Text usually shrinks to a third or a quarter.
 COMPRESSION_GUESS = 3
 # Enough units for a dozen workers to share even a small input.
 UNITS_WANTED = 16
@@ -172,7 +180,7 @@ def can_be_cut(file: InputFile) -> bool:
     return file.compression == "none" and file.format not in {"csv", "tsv"}
 
 
-def _unpacked_guess(file: InputFile) -> int:
+def unpacked_guess(file: InputFile) -> int:
     """About how many bytes of text a file holds."""
     is_packed = file.compression != "none" or file.format == "parquet"
     return file.size * (COMPRESSION_GUESS if is_packed else 1)
@@ -203,7 +211,7 @@ def _group(ranges: Iterable[FileRange], target: int) -> Iterator[list[FileRange]
 
 
 def _file_cost(file: InputFile) -> int:
-    return FILE_COST_BYTES + _unpacked_guess(file)
+    return FILE_COST_BYTES + unpacked_guess(file)
 
 
 def _range_cost(range_: FileRange) -> int:

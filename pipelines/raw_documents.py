@@ -13,7 +13,7 @@ from bpe.tokenizer import Tokenizer
 from bpe.training import train_raw
 from pipelines.inputs import ReadOptions
 from pipelines.output_folder import delete_rejects
-from pipelines.plan import Plan
+from pipelines.plan import Plan, unpacked_guess
 from pipelines.rejects import Rejects, check_limit
 from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals, read_sequences
@@ -22,16 +22,10 @@ from pipelines.train_bpe import TrainSettings, truncate_to_sizes
 
 __all__ = ["read_raw_documents", "text_bytes", "train_raw_sizes"]
 
-# Text usually takes up three to four times its compressed size.
-_UNPACKED = 4
-
 
 def text_bytes(plan: Plan) -> int:
     """How much text a plan holds; an estimate where it is compressed, or in JSON."""
-    return sum(
-        file.size * (_UNPACKED if file.compression != "none" or file.format == "parquet" else 1)
-        for file in plan.files
-    )
+    return sum(map(unpacked_guess, plan.files))
 
 
 def read_raw_documents(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import attrgetter
 from typing import Any
 
@@ -59,11 +60,37 @@ class _RowDecoder:
         if options.id_field is not None:
             leaves.setdefault(options.id_field, str | int)
         row_type, places = _struct_of(leaves)
-        self.decode = msgspec.json.Decoder(row_type).decode
+        decoder = msgspec.json.Decoder(row_type)
+        self.decode = decoder.decode
+        self._decode_lines = decoder.decode_lines
         self.text = attrgetter(places[options.text_field])
         self.id: Callable[[Any], str | int] | None = None
         if options.id_field is not None:
             self.id = attrgetter(places[options.id_field])
+
+    def decode_block(self, block: RowBlock) -> list[Any] | None:
+        """All rows of a block at once; None where they have to be looked at one by one.
+
+        The decoder takes line feeds for white space. But a line that begins with a brace holds a
+        row, and none goes on behind a closing brace at a line's end with an opening one: where all
+        lines begin and end so, each holds one row, or there are more rows than lines.
+        """
+        values = np.frombuffer(block.data, np.uint8)
+        starts, ends = block.starts, block.ends
+        if (ends - starts).min() < 2:
+            return None
+        last = values[ends - 1]
+        last = np.where(last == ord("\r"), values[ends - 2], last)
+        if (values[starts] != ord("{")).any() or (last != ord("}")).any():
+            return None
+        view = memoryview(block.data)[int(starts[0]) : int(ends[-1])]
+        if not is_utf8(view):
+            return None
+        try:
+            rows = self._decode_lines(view)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return rows if len(rows) == len(starts) else None
 
 
 def _struct_of(leaves: dict[str, Any]) -> tuple[type[msgspec.Struct], dict[str, str]]:
@@ -85,7 +112,8 @@ def _struct_of(leaves: dict[str, Any]) -> tuple[type[msgspec.Struct], dict[str, 
             nested, inner_places = _struct_of(inner)
             fields.append((attribute, nested))
             places |= {f"{name}.{k}": f"{attribute}.{v}" for k, v in inner_places.items()}
-    return msgspec.defstruct("Row", fields, rename=names), places
+    # Rows hold no cycles: the collector need not look at them.
+    return msgspec.defstruct("Row", fields, rename=names, gc=False), places
 
 
 def _decode_block(
@@ -96,6 +124,34 @@ def _decode_block(
     rejects: Rejects,
 ) -> pa.RecordBatch:
     """The block's good rows; the others go to `rejects`."""
+    rows = decoder.decode_block(block)
+    if rows is None:
+        return _decode_rows(block, file, decoder, options, rejects)
+    texts = list(map(decoder.text, rows))
+    ids = None if decoder.id is None else _id_column(list(map(decoder.id, rows)))
+    return batch_of_rows(file, _text_column(texts), block.base + block.starts, ids)
+
+
+def _text_column(texts: list[str]) -> pa.LargeBinaryArray:
+    return pa.array(texts, pa.large_string()).view(pa.large_binary())
+
+
+def _id_column(ids: list[str | int]) -> pa.StringArray:
+    """Ids as text; integers, unless some are too large, are spelled out natively."""
+    if all(type(each) is int for each in ids):
+        with suppress(OverflowError, pa.ArrowInvalid):
+            return pa.array(ids, pa.int64()).cast(pa.string())
+    return pa.array(map(str, ids), pa.string())
+
+
+def _decode_rows(
+    block: RowBlock,
+    file: InputFile,
+    decoder: _RowDecoder,
+    options: ReadOptions,
+    rejects: Rejects,
+) -> pa.RecordBatch:
+    """The same row by row."""
     view = memoryview(block.data)
     starts, ends = block.starts.tolist(), block.ends.tolist()
     if block.base + starts[0] == 0 and block.data.startswith(BOM):
@@ -105,7 +161,7 @@ def _decode_block(
     all_valid = is_utf8(view[starts[0] : ends[-1]])
     decode, text_of, id_of = decoder.decode, decoder.text, decoder.id
     texts: list[str] = []
-    ids: list[str] = []
+    ids: list[str | int] = []
     left_out: list[int] = []
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
         raw = view[start:end]
@@ -117,7 +173,7 @@ def _decode_block(
         if refusal is None and (all_valid or is_utf8(raw)):
             texts.append(text_of(row))
             if id_of is not None:
-                ids.append(str(id_of(row)))
+                ids.append(id_of(row))
         else:
             left_out.append(index)
             if bytes(raw).strip(b" \t\r"):
@@ -125,8 +181,8 @@ def _decode_block(
             else:
                 rejects.accepted["blank_line"] += 1
     positions = np.delete(block.base + block.starts, left_out)
-    text = pa.array(texts, pa.large_string()).view(pa.large_binary())
-    return batch_of_rows(file, text, positions, ids if id_of is not None else None)
+    names = None if id_of is None else _id_column(ids)
+    return batch_of_rows(file, _text_column(texts), positions, names)
 
 
 def _reject_row(

@@ -22,7 +22,8 @@ _BUFFER_BYTES = 1 << 20
 # Rows are asked for in numbers that make about so much text.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1 << 16
-# Every row may be as long as the whole dictionary; so much text is taken even then.
+# Every row may be as long as the whole dictionary; so much text is taken even then. Rows that turn
+# out to be shorter are put together again until they make a batch.
 _WORST_BATCH_BYTES = 256 << 20
 
 
@@ -115,6 +116,7 @@ def _batches(
     metadata = parquet.metadata.row_group(group)
     what = f"row group {group}"
     rows = 0
+    held: list[pa.RecordBatch] = []
     with damage(file, what):
         batches = parquet.iter_batches(
             batch_size=_rows_at_a_time(metadata, columns),
@@ -128,12 +130,28 @@ def _batches(
         if batch is None:
             break
         rows += batch.num_rows
-        yield batch
+        held.append(batch)
+        if _is_full(held):
+            yield _joined(held)
+            held = []
+    if held:
+        yield _joined(held)
     if rows != metadata.num_rows:
         raise DamagedPartError(
             f"{file.path}: {what} has {rows} rows, and {metadata.num_rows} by the file's footer; "
             f"make or copy the file again"
         )
+
+
+def _is_full(batches: list[pa.RecordBatch]) -> bool:
+    rows = sum(batch.num_rows for batch in batches)
+    size: int = sum(batch.nbytes for batch in batches)
+    return rows >= _BATCH_ROWS or size >= _BATCH_BYTES
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """One batch of all rows."""
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
 def _rows_at_a_time(group: Any, columns: TableColumns) -> int:

@@ -166,17 +166,22 @@ def _changed_files(old: list[InputRecord], new: list[InputRecord]) -> list[str]:
 
 def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
     differences = describe_differences(earlier.settings, wanted.settings)
-    old_paths = [entry["path"] for entry in earlier.inputs]
-    new_paths = [entry["path"] for entry in wanted.inputs]
-    if old_paths != new_paths:
-        other = min(set(old_paths) ^ set(new_paths), default="their order")
-        differences.append(
-            f"inputs: was {len(old_paths)} file(s), now {len(new_paths)}, which differ in {other}"
-        )
     if differences:
         raise OutputError(
             f"--output {output}: holds shards made with other settings ({'; '.join(differences)}); "
             "give the same settings to go on, another folder, or --overwrite to start again"
+        )
+    old_paths = [entry["path"] for entry in earlier.inputs]
+    new_paths = [entry["path"] for entry in wanted.inputs]
+    if old_paths != new_paths:
+        other = min(set(old_paths) ^ set(new_paths), default=None)
+        what = "their order changed" if other is None else other
+        if other is not None:
+            what += " is new" if other in new_paths else " is gone"
+        raise OutputError(
+            f"--output {output}: holds shards of another input: was {len(old_paths)} file(s), now "
+            f"{len(new_paths)}; {what}; give the same input to go on, another folder, or "
+            "--overwrite to start again"
         )
 
 

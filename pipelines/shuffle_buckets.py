@@ -42,7 +42,7 @@ from pipelines.document_keys import DocumentKeys
 from pipelines.encode_documents import UnitEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import join, open_for_reading, write_atomically
-from pipelines.plan import COMPRESSION_GUESS, Plan, Unit
+from pipelines.plan import Plan, Unit, unpacked_guess
 from pipelines.settings import digest_of
 from pipelines.shard_files import OpenShard
 from pipelines.shuffle_rows import in_order
@@ -116,9 +116,7 @@ def plan_buckets(plan: Plan, settings: EncodeSettings) -> list[Bucket]:
         plan: of the input.
         settings: `shard_bytes` decides.
     """
-    size = sum(
-        file.size * (1 if file.compression == "none" else COMPRESSION_GUESS) for file in plan.files
-    )
+    size = sum(map(unpacked_guess, plan.files))
     count = max(1, -(-4 * size // (3 * settings.shard_bytes)))
     digest = digest_of([input_identity(unit) for unit in plan.units])
     return [Bucket(index, count, len(plan.units), digest) for index in range(count)]

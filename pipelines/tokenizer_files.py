@@ -61,6 +61,8 @@ def copy_files(model: Path, directory: str) -> None:
 def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
     """Write the model directory of a job's tokenizer to `directory`, on any file system.
 
+    Workers in this process then take the tokenizer as it is, and need not load the copy.
+
     Args:
         tokenizer: the tokenizer.
         source: where it was loaded from; a model directory is copied with its own golden set.
@@ -79,6 +81,8 @@ def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
         else:
             Tokenizer(tokenizer.model).save(model)
         copy_files(model, directory)
+    with _cache_lock:
+        _cache.setdefault(tokenizer.digest, tokenizer)
 
 
 def is_finished_model(directory: str) -> bool:

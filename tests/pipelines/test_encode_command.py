@@ -235,7 +235,9 @@ def test_a_finished_folder_is_left_alone_and_other_settings_are_refused(
     assert "shard_bytes: was 268435456, now 1000000" in refused.err
     more = run(*command[:2], corpus / "*.txt", corpus / "b.jsonl", *command[3:])
     assert more.code == 1
-    assert "inputs: was 1 file(s), now 2" in more.err
+    assert "another input: was 1 file(s), now 2" in more.err
+    assert " is new; " in more.err
+    assert "other settings" not in more.err
     assert tree_bytes(output) == before
     done = run(*command, "--append-eos", "<|endoftext|>", "--overwrite")
     assert done.code == 0

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError
 from bpe.schemes import get_scheme
-from pipelines import table_columns, table_files
+from pipelines import read_parquet, table_columns, table_files
 from pipelines.arrow_footer import batch_places, batch_rows
 from pipelines.inputs import InputFile, ReadOptions, list_inputs
 from pipelines.plan import make_plan
@@ -352,3 +352,32 @@ def test_plans_of_arrow_files_elsewhere_are_not_cut() -> None:
     assert planned("/in/a.arrow", "arrow") == 100
     assert planned("gs://in/a.arrow", "arrow") == 1
     assert planned("gs://in/a.parquet", "parquet") == 100
+
+
+def test_rows_read_few_at_a_time_are_put_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row might be as long as the dictionary of 1 MB, and none is."""
+    texts = [f"{number:08d} {'text ' * 40}" for number in range(20_000)]
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": texts}), path, compression="none")
+    options = ReadOptions()
+    unit = make_plan(list_inputs([str(path)], options), options, fewest_units=1).units[0]
+    sizes: list[int] = []
+    make_rows = read_parquet.documents_of_rows
+
+    def count(file: Any, batch: pa.RecordBatch, *others: Any) -> Any:
+        sizes.append(batch.num_rows)
+        return make_rows(file, batch, *others)
+
+    monkeypatch.setattr(read_parquet, "documents_of_rows", count)
+    finder = CutFinder(get_scheme("gpt2"))
+    read = [
+        (name, text)
+        for batch in read_unit(unit, options, finder, Rejects(unit, options))
+        for name, text in zip(
+            batch["document_id"].to_pylist(), batch["text"].to_pylist(), strict=True
+        )
+    ]
+    assert read == [(f"0:{number}", text.encode()) for number, text in enumerate(texts)]
+    assert len(sizes) < 5

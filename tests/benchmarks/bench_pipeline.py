@@ -1,0 +1,264 @@
+"""How fast `beam-bpe encode` is, what a run costs besides, and what limits it.
+
+    python tests/benchmarks/bench_pipeline.py [--kinds text jsonl jsonl.zst parquet]
+        [--megabytes 800 4000] [--rounds 2] [--workers 2] [--folder FOLDER]
+
+Each kind of file is encoded (gpt2, in process) in two sizes, and wall time is split into a fixed
+part and bytes / rate. The rate is compared with the kernel alone: as many threads of one process
+that read the text, encode it without a warm cache, hash and write the ids and make them durable,
+without Beam; and with the parser alone, on as many threads: msgspec row by row, which holds
+Python's lock, or pyarrow. All are processes of their own, take turns, and count by their best
+round. The page cache is warm throughout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import io
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from encoder_peers import load_model, rank_file
+from pipeline_corpus import KINDS, Corpus, CorpusMaker
+
+ROOT = Path(__file__).resolve().parents[2]
+UNIT_BYTES = 64 << 20
+MEGABYTE = 1_000_000
+
+
+@dataclass
+class Run:
+    """What a process took: seconds of wall and CPU time, and its highest resident memory.
+
+    Attributes:
+        wall: seconds.
+        cpu: seconds.
+        peak_bytes: resident, with the pages of mapped files.
+        peak_own_bytes: resident without these; sampled, so that short peaks may be missed.
+    """
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    peak_bytes: int = 0
+    peak_own_bytes: int = 0
+
+    def look(self, pid: int) -> None:
+        """Note the memory of a process that may have ended."""
+        # `ru_maxrss` would do, did it not begin with what this process has when it forks.
+        try:
+            lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        except OSError:
+            return
+        fields = dict(line.split(":", 1) for line in lines)
+        if "VmHWM" in fields:
+            own = int(fields["RssAnon"].split()[0]) << 10
+            self.peak_bytes = max(self.peak_bytes, int(fields["VmHWM"].split()[0]) << 10)
+            self.peak_own_bytes = max(self.peak_own_bytes, own)
+
+
+def run_process(command: list[str]) -> tuple[Run, str]:
+    """Run a command to its end; what it took, and what it printed."""
+    run = Run()
+    started = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as log:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        while True:
+            run.look(process.pid)
+            pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+            if pid:
+                break
+            time.sleep(0.02)
+        run.wall = time.perf_counter() - started
+        run.cpu = usage.ru_utime + usage.ru_stime
+        process.returncode = os.waitstatus_to_exitcode(status)
+        log.seek(0)
+        said = log.read()
+    if process.returncode:
+        sys.exit(f"{' '.join(command)} failed: {said}")
+    return run, said
+
+
+def encode(corpus: Corpus, folder: Path, workers: int, *options: str) -> tuple[Run, str]:
+    """`beam-bpe encode` in process; the output is thrown away."""
+    output = folder / "output"
+    shutil.rmtree(output, ignore_errors=True)
+    command = [sys.executable, "-m", "pipelines", "encode", "--input", str(corpus.folder)]
+    command += ["--tokenizer", str(rank_file("gpt2", folder)), "--pretokenizer", "gpt2"]
+    command += ["--output", str(output), f"--direct_num_workers={workers}", *options]
+    if corpus.kind != "text":
+        command += ["--id-field", "id"]
+    found = run_process(command)
+    shutil.rmtree(output)
+    return found
+
+
+def alone(what: str, corpus: Corpus, folder: Path, workers: int) -> float:
+    """Seconds that the kernel or the parser needs for a corpus, in a process of its own."""
+    command = [sys.executable, __file__, "--alone", what, "--path", str(corpus.folder)]
+    command += ["--kinds", corpus.kind, "--folder", str(folder), "--workers", str(workers)]
+    return float(run_process(command)[1].split()[-1])
+
+
+def seconds_of(work: Callable[[object], None], parts: list[object], workers: int) -> float:
+    """Wall time of doing all parts on some threads."""
+    started = time.perf_counter()
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(work, parts))
+    return time.perf_counter() - started
+
+
+def kernel_alone(path: Path, folder: Path, workers: int) -> float:
+    """Read, encode, hash, write and synchronize stretches of text as long as units."""
+    import pyarrow as pa
+
+    from bpe.backend import get_backend
+
+    encoder = get_backend("native").make_encoder(load_model("gpt2", folder).encoding_model)
+    stretches = [
+        (file, start)
+        for file in sorted(path.iterdir())
+        for start in range(0, file.stat().st_size, UNIT_BYTES)
+    ]
+
+    def work(stretch: tuple[Path, int]) -> None:
+        with stretch[0].open("rb") as file:
+            file.seek(stretch[1])
+            text = pa.array([file.read(UNIT_BYTES)], pa.large_binary())
+        ids = encoder.encode_array(text, threads=1).values.buffers()[1]
+        hashlib.sha256(ids).hexdigest()
+        target = folder / f"alone-{threading.get_ident()}"
+        with target.open("wb") as file:
+            file.write(ids)
+            os.fsync(file.fileno())
+        target.unlink()
+
+    return seconds_of(work, stretches, workers)
+
+
+def parser_alone(path: Path, kind: str, workers: int) -> float:
+    """Parse rows and do nothing with them; msgspec holds Python's lock."""
+    import msgspec
+    import pyarrow.parquet as pq
+    import zstandard
+
+    row_type = msgspec.defstruct("Row", [("id", str | int), ("text", str)])
+    decode = msgspec.json.Decoder(row_type).decode
+
+    def lines(file: Path) -> Iterator[bytes]:
+        with file.open("rb") as stored:
+            packed = kind == "jsonl.zst"
+            reader = zstandard.ZstdDecompressor().stream_reader(stored)
+            yield from io.BufferedReader(reader, 1 << 20) if packed else stored
+
+    def work(file: Path) -> None:
+        if kind == "parquet":
+            parquet = pq.ParquetFile(file)
+            for _ in parquet.iter_batches(columns=["id", "text"], use_threads=False):
+                pass
+            return
+        for line in lines(file):
+            decode(line)
+
+    return seconds_of(work, sorted(path.iterdir()), workers)
+
+
+def fit(sizes: list[int], seconds: list[float]) -> tuple[float, float]:
+    """Fixed part (s) and rate (bytes/s) of the line through two measurements."""
+    per_byte = (seconds[1] - seconds[0]) / (sizes[1] - sizes[0])
+    return seconds[0] - per_byte * sizes[0], 1 / per_byte
+
+
+@dataclass
+class Times:
+    """Best of several rounds, per size."""
+
+    ours: list[float]
+    kernel: list[float]
+    parser: list[float]
+    cpu: list[float]
+    peak_bytes: int = 0
+
+
+def measure(kind: str, maker: CorpusMaker, options: argparse.Namespace) -> None:
+    """Measure one kind of file, and print a line."""
+    corpora = [maker.make(kind, size) for size in options.megabytes]
+    texts = [maker.make("text", size) for size in options.megabytes]
+    far = [float("inf")] * len(corpora)
+    best = Times(far[:], far[:], far[:], far[:])
+    for _ in range(options.rounds):
+        for place, (corpus, text) in enumerate(zip(corpora, texts, strict=True)):
+            run, _ = encode(corpus, options.folder, options.workers)
+            best.ours[place] = min(best.ours[place], run.wall)
+            best.cpu[place] = min(best.cpu[place], run.cpu)
+            best.peak_bytes = max(best.peak_bytes, run.peak_bytes)
+            kernel = alone("kernel", text, options.folder, options.workers)
+            best.kernel[place] = min(best.kernel[place], kernel)
+            if kind != "text":
+                parser = alone("parser", corpus, options.folder, options.workers)
+                best.parser[place] = min(best.parser[place], parser)
+    report(kind, [each.text_bytes for each in corpora], best)
+
+
+def report(kind: str, sizes: list[int], best: Times) -> None:
+    """A line per kind."""
+    fixed, rate = fit(sizes, best.ours)
+    limits = {"kernel": fit(sizes, best.kernel)[1]}
+    if kind != "text":
+        limits["parser"] = fit(sizes, best.parser)[1]
+    name, limit = min(limits.items(), key=lambda item: item[1])
+    shown = ", ".join(f"{each} alone {limits[each] / MEGABYTE:.0f}" for each in limits)
+    cores = (best.cpu[1] - best.cpu[0]) / (best.ours[1] - best.ours[0])
+    whole = sizes[1] / MEGABYTE / best.ours[1]
+    print(
+        f"{kind:10} {fixed:5.2f} s + bytes / {rate / MEGABYTE:4.0f} MB/s ({whole:.0f} in all), "
+        f"{rate / limit:4.0%} of the {name} ({shown} MB/s), {cores:.2f} cores busy, "
+        f"peak {best.peak_bytes / MEGABYTE:,.0f} MB",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
+    parser.add_argument("--megabytes", type=int, nargs=2, default=[800, 4000])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bpe-bench")
+    parser.add_argument("--alone", choices=("kernel", "parser"), help=argparse.SUPPRESS)
+    parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.alone == "kernel":
+        print(kernel_alone(options.path, options.folder, options.workers))
+        return
+    if options.alone == "parser":
+        print(parser_alone(options.path, options.kinds[0], options.workers))
+        return
+    maker = CorpusMaker(options.folder)
+    print(platform.platform(), f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    print("command:", " ".join(sys.argv))
+    for kind in options.kinds:
+        measure(kind, maker, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -31,13 +31,12 @@ from pipelines.rounds.checkpoints import (
     write_initial_record,
 )
 from pipelines.rounds.initial_state import (
+    UNITS_FOLDER,
     InitialUnit,
     RawSource,
     WordBucket,
     WriteRawState,
     WriteWordState,
-    read_unit_reports,
-    remove_unit_reports,
 )
 from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals
@@ -45,6 +44,7 @@ from pipelines.rounds.round_files import INHERITED, write_table
 from pipelines.rounds.state_files import STATE_FOLDER, has_state, write_state
 from pipelines.settings import reading_settings
 from pipelines.train_bpe import TrainSettings
+from pipelines.unit_reports import read_reports, remove_reports
 from schemas import MERGES, InitialRecord, StateFile
 from schemas.run_record import InputRecord
 
@@ -287,11 +287,12 @@ def _write(
     source: StateSource, folder: str, run_job: RunJob
 ) -> tuple[list[StateFile], dict[str, Any]]:
     source.run(folder, run_job)
-    reports = read_unit_reports(folder, source.units)
+    reports_folder = join(folder, UNITS_FOLDER)
+    reports = read_reports(reports_folder, source.units, InitialUnit)
     files = [file for report in reports for file in report.files]
     _check_neighbours(folder, files)
     totals = source.totals(reports)
-    remove_unit_reports(folder)
+    remove_reports(reports_folder)
     if not files:
         # A corpus without any text has a state all the same: one shard that holds nothing.
         nothing = ShardState(pa.array([], pa.large_list(pa.uint16())))

@@ -267,7 +267,8 @@ class RoundBackend(Protocol):
         the last. A segment takes its coded bytes and 1 more, head and tail their coded bytes.
         open_left, open_right: the first sequence goes on from elsewhere, the last goes on
         elsewhere: their outer stretches become head and tail and are no segments, however short.
-        No sequences are as one without tokens. Raises `CountTableError` for a weight above `MAX_COUNT`.
+        No sequences are as one without tokens.
+        Raises `CountTableError` for a weight above `MAX_COUNT`.
         """
 
     def apply_merges(

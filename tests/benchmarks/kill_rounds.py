@@ -114,7 +114,7 @@ def with_prism() -> Iterator[Setting]:
     external = ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
     try:
         yield Setting(
-            ["--runner=PrismRunner", *external], lambda _: descendants(pool.pid, "sdk_worker_main")
+            ["--runner=PrismRunner", *external], lambda _: descendants(pool.pid, "SdkHarness")
         )
     finally:
         pool.terminate()

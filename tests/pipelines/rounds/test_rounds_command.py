@@ -56,6 +56,7 @@ def test_rounds_make_the_drivers_tokenizer(
     rows = training["rounds"]
     assert [row["round"] for row in rows] == list(range(len(rows)))
     assert len(rows) >= 3
+    assert all(row["segment_bytes"] <= 500 for row in rows)
     assert sum(row["merges"] for row in rows) == 300 - 256
     assert rows[-1]["vocabulary"] == 300
     assert rows[-1]["last_count"] == training["last_merge_count"]
@@ -101,6 +102,7 @@ def test_words_by_rounds_are_the_drivers(small: Path, tmp_path: Path, run: Run) 
     made = both(run, tmp_path, *command)
     assert len(made.training["rounds"]) >= 2
     counts = tmp_path / "rounds" / "counts"
+    assert not (counts / "_temporary").exists()
     again = ("--from-counts", counts, "--vocab-size", 300, "--pretokenizer", "gpt2")
     done = run("train", *again, "--output", tmp_path / "again", *ROUNDS)
     assert done.code == 0, done.err

@@ -36,7 +36,7 @@ _FEWEST_BUCKETS, _MOST_BUCKETS = 4, 32
 _PAIRS_ON_DRIVER = 1 << 19
 # Bytes of memory that the driver's simulation takes per byte of segments, and its least.
 _SIMULATION_BYTES, _DRIVER_LEAST = 64, 200 << 20
-# Between the size that a state was expected to have and the one it has: beyond, it is said again.
+# A state that is so many times larger than expected: what it will take is said again.
 _FAR_OFF = 1.5
 
 
@@ -87,7 +87,7 @@ def train_in_rounds(
     setup = _make_setup(job, folder, rules, size, digest_of(initial.settings))
     if was_there:
         job.note(f"resuming: kept the state in {folder}, and the rounds that are done")
-    if was_there or _is_far_off(source.expected, size):
+    if was_there or _outgrew(source.expected, size):
         job.note(_describe(job, size, rules))
     result = run_rounds(
         Rounds(
@@ -144,9 +144,9 @@ def _make_setup(
     )
 
 
-def _is_far_off(expected: StateSize, size: StateSize) -> bool:
-    """Whether what was said before the state was made misleads: packed files vary."""
-    return not 1 / _FAR_OFF < size.tokens / max(1, expected.tokens) < _FAR_OFF
+def _outgrew(expected: StateSize, size: StateSize) -> bool:
+    """Whether the state is larger than was said before it was made, as packed files may be."""
+    return size.tokens > _FAR_OFF * expected.tokens
 
 
 def _describe(job: RoundsJob, size: StateSize, rules: MergeRules) -> str:

@@ -244,7 +244,8 @@ class RoundBackend(Protocol):
         """Weighted counts of adjacent pairs, overlaps included, ascending by (left, right).
 
         Columns left, right: uint32; count: int64. Holds the pairs whose union
-        `rules.allows_containing`. Raises `CountTableError` for a count above `MAX_COUNT`.
+        `rules.allows_containing`. Raises `CountTableError` for a count above `MAX_COUNT`, also
+        of a pair that is left out, as training on the driver does.
         """
 
     def cut_segments(
@@ -263,9 +264,10 @@ class RoundBackend(Protocol):
 
         heavy_left, heavy_right: pairs in rank order. sizes: descending; the first n heavy pairs
         count as heavy for the largest n whose result takes no more than cap_bytes, or else for
-        the last. A segment takes its coded bytes and 4 more, head and tail their coded bytes.
+        the last. A segment takes its coded bytes and 1 more, head and tail their coded bytes.
         open_left, open_right: the first sequence goes on from elsewhere, the last goes on
         elsewhere: their outer stretches become head and tail and are no segments, however short.
+        No sequences are as one without tokens.
         Raises `CountTableError` for a weight above `MAX_COUNT`.
         """
 

@@ -31,13 +31,20 @@ from pipelines.output_files import (
     list_files,
     open_for_reading,
     read_bytes,
+    remove_temporary_files,
     write_atomically,
 )
 from pipelines.output_folder import delete_rejects
 from pipelines.records import read_record
 from pipelines.rejects import check_limit, rejected_rows
 from pipelines.settings import describe_differences, digest_of
-from pipelines.unit_reports import UnitReport, occurrences_in, read_reports, remove_reports
+from pipelines.unit_reports import (
+    REPORT_FOLDER,
+    UnitReport,
+    occurrences_in,
+    read_reports,
+    remove_reports,
+)
 from schemas.count_manifest import (
     COUNTS_FORMAT,
     COUNTS_VERSION,
@@ -108,7 +115,13 @@ def clear_counts(directory: str) -> None:
     delete_files(directory, [_MANIFEST])
     delete_files(directory, _buckets(directory))
     delete_rejects(directory)
-    remove_reports(directory)
+    _remove_rest(directory)
+
+
+def _remove_rest(directory: str) -> None:
+    """Remove what units reported, and what killed attempts left."""
+    remove_reports(join(directory, REPORT_FOLDER))
+    remove_temporary_files(directory)
 
 
 def _buckets(directory: str) -> list[str]:
@@ -139,7 +152,7 @@ def finish_counts(
             rejects; or the tables do not hold all that was counted.
         BadRecordError: more rows were set aside than allowed.
     """
-    reports = read_reports(directory, units)
+    reports = read_reports(join(directory, REPORT_FOLDER), units, UnitReport)
     rejects = _add_by_name(each.rejects for each in reports)
     accepted = _add_by_name(each.accepted for each in reports)
     _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
@@ -173,7 +186,7 @@ def finish_counts(
         digest=_table_digest(metadata, files),
     )
     write_atomically(directory, _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-    remove_reports(directory)
+    _remove_rest(directory)
     return manifest
 
 

@@ -21,6 +21,7 @@ import argparse
 import difflib
 import importlib
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -52,6 +53,8 @@ __all__ = [
 
 PRISM_VARIABLE = "BEAM_BPE_PRISM"
 _LONGEST_FAULT = 600
+# Prism, of a worker that it had, and of one that it waited for in vain.
+_LOST_WORKER = re.compile(r"SDK worker disconnected|prism worker\[.*control connection")
 _DASK_RUNNER = "apache_beam.runners.dask.dask_runner.DaskRunner"
 # Runners whose own service may take options that the Python SDK does not list.
 _PORTABLE_RUNNERS = frozenset(
@@ -190,7 +193,8 @@ def run_pipeline(
             default the sentence goes to stderr and the process ends with exit code 1.
 
     Raises:
-        BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there.
+        BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there; or
+            the runner has lost a worker.
         SettingsError: the runner that was asked for cannot be had or started.
     """
     send_without_timer()
@@ -205,11 +209,23 @@ def run_pipeline(
         except BpeError:
             raise
         except Exception as error:
-            own = own_error(error)
+            own = own_error(error) or _lost_worker_error(error)
             if own is None:
                 raise
             raise own from None
         return result
+
+
+def _lost_worker_error(error: Exception) -> BpeError | None:
+    """What to say if a runner gave up because of a worker that died; None for other errors."""
+    if not _LOST_WORKER.search(str(error)):
+        return None
+    show_traceback(error)
+    said = str(error).strip().splitlines()[-1][:_LONGEST_FAULT]
+    return BpeError(
+        f"a worker process died, or never started ({said}); the same command again goes on where "
+        "this one stopped"
+    )
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""What each unit of a counting job leaves beside its counts, until the manifest holds the sum."""
+"""What each unit of a job leaves beside its result, until a record holds the sum of all."""
 
 from __future__ import annotations
 
 import re
+from typing import TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -16,17 +17,26 @@ from pipelines.output_files import (
     join,
     list_files,
     read_bytes,
+    remove_empty_folder,
     remove_temporary_files,
     write_atomically,
 )
 from pipelines.rejects import Rejects
 
-__all__ = ["REPORT_FOLDER", "UnitReport", "occurrences_in", "read_reports", "remove_reports"]
+__all__ = [
+    "REPORT_FOLDER",
+    "UnitReport",
+    "occurrences_in",
+    "read_reports",
+    "remove_reports",
+    "write_report",
+]
 
 REPORT_FOLDER = TEMPORARY
 """Sub-folder of a count table for the reports."""
 
 _REPORT = re.compile(r"unit-\d{5,}\.json")
+_Report = TypeVar("_Report", bound=msgspec.Struct)
 
 
 class UnitReport(msgspec.Struct):
@@ -67,21 +77,33 @@ class UnitReport(msgspec.Struct):
         self.documents_in = rejects.documents_in
         self.rejects = dict(rejects.counts)
         self.accepted = dict(rejects.accepted)
-        folder = join(directory, REPORT_FOLDER)
-        write_atomically(folder, _report_name(unit), msgspec.json.encode(self))
+        write_report(join(directory, REPORT_FOLDER), unit, self)
 
 
 def _report_name(unit: int) -> str:
     return f"unit-{unit:05d}.json"
 
 
-def read_reports(directory: str, units: int) -> list[UnitReport]:
-    """The reports of all units of a count table.
+def write_report(folder: str, unit: int, report: msgspec.Struct) -> None:
+    """Leave the report of a unit in the folder of all reports.
+
+    Raises:
+        OutputError: it cannot be written.
+    """
+    write_atomically(folder, _report_name(unit), msgspec.json.encode(report))
+
+
+def read_reports(folder: str, units: int, kind: type[_Report]) -> list[_Report]:
+    """The reports of all units, in order.
+
+    Args:
+        folder: of the reports.
+        units: how many there are.
+        kind: what a report is.
 
     Raises:
         OutputError: one is missing or damaged.
     """
-    folder = join(directory, REPORT_FOLDER)
     names = set(list_files(folder))
     reports = []
     for index in range(units):
@@ -89,17 +111,17 @@ def read_reports(directory: str, units: int) -> list[UnitReport]:
         if _report_name(index) not in names:
             raise OutputError(f"{path}: is missing although the job ended; run it again")
         try:
-            reports.append(msgspec.json.decode(read_bytes(path), type=UnitReport))
+            reports.append(msgspec.json.decode(read_bytes(path), type=kind))
         except msgspec.MsgspecError as error:
             raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
     return reports
 
 
-def remove_reports(directory: str) -> None:
-    """Remove the reports, and what else is temporary in the folder of a count table."""
-    folder = join(directory, REPORT_FOLDER)
+def remove_reports(folder: str) -> None:
+    """Remove the reports, once their sums are written down, and their folder if it is empty."""
     delete_files(folder, [name for name in list_files(folder) if _REPORT.fullmatch(name)])
-    remove_temporary_files(directory)
+    remove_temporary_files(folder)
+    remove_empty_folder(folder)
 
 
 def occurrences_in(table: pa.Table) -> int:

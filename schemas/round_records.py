@@ -144,7 +144,7 @@ class RoundSummary:
         merges: made in it.
         vocabulary: tokens after it, without special tokens.
         last_count: the pair's count at its last merge; None if it made none.
-        heavy_pairs, segments: as in `SegmentsRecord`.
+        heavy_pairs, segments, segment_bytes: as in `SegmentsRecord`.
         bytes_sent: what workers sent in both steps.
         seconds: that both steps took.
     """
@@ -155,5 +155,6 @@ class RoundSummary:
     last_count: int | None
     heavy_pairs: int
     segments: int
+    segment_bytes: int
     bytes_sent: int
     seconds: float

@@ -11,7 +11,7 @@ namespace beam_bpe {
 namespace {
 
 constexpr size_t kChunk = 1024;           // neighbours that are looked up together
-constexpr int64_t kSegmentOverhead = 4;   // bytes that a segment takes beside its code
+constexpr int64_t kSegmentOverhead = 1;   // bytes of a weight as it travels, mostly
 constexpr size_t kShortest = 3;           // tokens of a segment: shorter ones follow from counts
 
 // One attempt, with a size of its own.

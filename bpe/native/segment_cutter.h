@@ -29,7 +29,7 @@ struct CutSegments {
 
 // Takes the largest of the descending `sizes` whose result fits `cap_bytes`, else the last. Of the
 // heavy pairs, which stand in rank order, the first `size` are used. A segment takes its coded
-// bytes and 4, head and tail theirs.
+// bytes and 1, head and tail theirs.
 // Memory: 32 bytes for each distinct segment of up to 15 coded bytes at a load of 3/8 to 3/4, 56 to
 // 80 and its length for a longer one; and as much as the result while that is sorted.
 // Throws SettingsError for sizes that do not descend or exceed the heavy pairs, CountTableError if

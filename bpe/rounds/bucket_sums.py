@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backend import MAX_COUNT, MergeRules
+from bpe.backend import MAX_COUNT, Backend, MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, straddling_pairs
-from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs, keep_best, pair_keys
-from bpe.rounds.shard_steps import SEGMENT_SCHEMA, pair_buckets
+from bpe.rounds.heavy_set import HeavySet
+from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs, keep_best, pair_keys, sum_counts
+from bpe.rounds.run_coding import decode_segments, parse_segments
+from bpe.rounds.shard_steps import CHECKSUM_MASK, SEGMENT_SCHEMA, pair_buckets
 
-__all__ = ["add_pair_tables", "add_segment_tables", "rank_bucket", "straddling_table"]
+__all__ = [
+    "BucketSegments",
+    "add_pair_tables",
+    "add_segment_tables",
+    "limit_segments",
+    "rank_bucket",
+    "straddling_table",
+]
+
+# Bytes that a segment takes beside its code, as `cut_segments` has it.
+_SEGMENT_OVERHEAD = 1
+# Tokens that a bucket may hold to cut them again.
+_MAX_UNITS = 1 << 26
+
+
+@dataclass(frozen=True)
+class BucketSegments:
+    """The segments of a bucket.
+
+    table: `SEGMENT_SCHEMA`. size: they are cut by so many heavy pairs at most. received: sum of
+    the weights that came, modulo 2**63.
+    """
+
+    table: pa.Table
+    size: int
+    received: int
 
 
 def add_pair_tables(tables: Iterable[pa.Table]) -> pa.Table:
@@ -88,6 +116,29 @@ def _check_segment_sums(rows: pa.Table) -> None:
             f"the weight of the segment {coded[:20]!r} exceeds {MAX_COUNT}: train on a sample, or "
             "divide the counts"
         )
+
+
+def limit_segments(
+    table: pa.Table, heavy: HeavySet, cap_bytes: int, backend: Backend
+) -> BucketSegments:
+    """Segments of a bucket, cut again by fewer heavy pairs if they take more than a cap.
+
+    table: sums over all shards. cap_bytes: counts a segment as `Backend.cut_segments` does.
+    """
+    received = sum_counts(table["weight"]) & CHECKSUM_MASK
+    taken = (pc.sum(pc.binary_length(table["segment"])).as_py() or 0) + (
+        _SEGMENT_OVERHEAD * table.num_rows
+    )
+    coded, weights = (table[name].combine_chunks() for name in ("segment", "weight"))
+    if taken <= cap_bytes or int(parse_segments(coded)[1].sum()) > _MAX_UNITS:
+        return BucketSegments(table, heavy.sizes[0], received)
+    cut = backend.cut_segments(
+        *(decode_segments(coded), weights, heavy.left, heavy.right, heavy.fine_sizes, cap_bytes),
+        open_left=False,
+        open_right=False,
+    )
+    kept = pa.table([cut.segments, cut.weights], schema=SEGMENT_SCHEMA)
+    return BucketSegments(kept, cut.size, received)
 
 
 def rank_bucket(

@@ -9,7 +9,12 @@ import pyarrow as pa
 
 from bpe.backend import Backend, MergeList, MergeRules, get_backend
 from bpe.rounds.boundaries import ShardFix
-from bpe.rounds.bucket_sums import add_pair_tables, add_segment_tables, rank_bucket
+from bpe.rounds.bucket_sums import (
+    add_pair_tables,
+    add_segment_tables,
+    limit_segments,
+    rank_bucket,
+)
 from bpe.rounds.heavy_set import FIRST_COVERAGE, HeavySet, choose_heavy, next_coverage
 from bpe.rounds.pair_ranking import RankedPairs
 from bpe.rounds.round_driver import (
@@ -31,10 +36,10 @@ __all__ = ["RoundSettings", "train_in_rounds"]
 class RoundSettings:
     """How much a round may send and hold; the merges do not depend on it.
 
-    segment_budget: bytes of all distinct segments of a round, aimed at. shard_cap: bytes of one
-    shard's, kept. buckets: how many tables sums are spread over. kept_pairs: how many of its best
-    pairs a bucket hands on. max_units: tokens in the driver's simulation. coverage: share of all
-    adjacent places that are heavy in the first round.
+    segment_budget: bytes of all distinct segments of a round. shard_cap: bytes of one shard's.
+    buckets: how many tables sums are spread over. kept_pairs: how many of its best pairs a bucket
+    hands on. max_units: tokens in the driver's simulation. coverage: share of all adjacent places
+    that are heavy in the first round.
     """
 
     segment_budget: int = 16 << 20
@@ -76,10 +81,10 @@ def train_in_rounds(
         heavy = choose_heavy(ranking, known, rest, coverage=coverage)
         result = _choose_merges(states, heavy, known, rest, settings, backend)
         coverage = next_coverage(
-            coverage,
+            heavy,
+            used=result.size,
             sent_bytes=result.sent_bytes,
             budget=settings.segment_budget,
-            overflowed=result.size < heavy.sizes[0],
         )
         states = _apply(states, result, len(known), backend)
         extend_tokens(known, result.left, result.right)
@@ -131,8 +136,10 @@ def _choose_merges(
         cut_shard(number, state, settings.buckets, heavy, settings.shard_cap, backend)
         for number, state in enumerate(states)
     ]
+    cap = settings.segment_budget // settings.buckets
     segments = [
-        add_segment_tables(_tables_of(reports, bucket)) for bucket in range(settings.buckets)
+        limit_segments(add_segment_tables(_tables_of(reports, bucket)), heavy, cap, backend)
+        for bucket in range(settings.buckets)
     ]
     records = [report.ends for report in reports]
     return accept_merges(

@@ -19,7 +19,7 @@ from bpe.backend import Backend, MergeRules
 from bpe.errors import CountTableError
 from bpe.reference_training import base_symbols
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours
-from bpe.rounds.bucket_sums import straddling_table
+from bpe.rounds.bucket_sums import BucketSegments, straddling_table
 from bpe.rounds.chain_merging import (
     chain_units,
     expand_chains,
@@ -32,7 +32,6 @@ from bpe.rounds.pair_ranking import (
     forbidden_pairs,
     merge_rankings,
     pair_keys,
-    sum_counts,
 )
 from bpe.rounds.run_coding import decode_segments, encode_runs, parse_segments
 from bpe.rounds.shard_steps import CHECKSUM_MASK, SEGMENT_SCHEMA
@@ -114,7 +113,7 @@ def training_end(ranking: RankedPairs, tokens: Sequence[bytes], rules: MergeRule
 
 def accept_merges(
     heavy: HeavySet,
-    segments: Sequence[pa.Table],
+    segments: Sequence[BucketSegments],
     records: Sequence[BoundaryRecord],
     tokens: Sequence[bytes],
     rules: MergeRules,
@@ -124,15 +123,16 @@ def accept_merges(
 ) -> RoundResult:
     """The merges of a round, at least one.
 
-    segments: `SEGMENT_SCHEMA`, the sums of each bucket. records: of all shards, from the step
-    that cuts. tokens: bytes of the ids so far. rules: max_merges is how many more there may be,
-    at least 1. Raises `CountTableError` if something was lost on the way.
+    segments: of each bucket that has any. records: of all shards, from the step that cuts.
+    tokens: bytes of the ids so far. rules: max_merges is how many more there may be, at least 1.
+    Raises `CountTableError` if something was lost on the way.
     """
     check_neighbours(records)
-    table = pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *segments]).combine_chunks()
+    tables = [SEGMENT_SCHEMA.empty_table(), *(each.table for each in segments)]
+    table = pa.concat_tables(tables).combine_chunks()
     coded = _column(table, "segment")
-    _check_arrival("segments", sum_counts(table["weight"]), records)
-    size = _common_size(records, heavy)
+    _check_arrival("segments", sum(each.received for each in segments), records)
+    size = _common_size(records, segments, heavy)
     sent_bytes = int(pc.sum(pc.binary_length(coded)).as_py() or 0)
     units = int(parse_segments(coded)[1].sum()) + chain_units(records)
     wanted = min(heavy.prefix.merges, rules.max_merges)
@@ -160,9 +160,12 @@ def accept_merges(
 _REMEDY = "data was lost on the way; run the step again"
 
 
-def _common_size(records: Sequence[BoundaryRecord], heavy: HeavySet) -> int:
-    """The number of heavy pairs that every shard has cut by."""
-    return min((record.size for record in records), default=heavy.sizes[-1])
+def _common_size(
+    records: Sequence[BoundaryRecord], segments: Sequence[BucketSegments], heavy: HeavySet
+) -> int:
+    """The number of heavy pairs that every shard and every bucket has cut by."""
+    of_shards = [record.size for record in records]
+    return min([heavy.sizes[0], *of_shards, *(bucket.size for bucket in segments)])
 
 
 def _check_arrival(what: str, received: int, records: Sequence[BoundaryRecord]) -> None:

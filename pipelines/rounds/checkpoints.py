@@ -19,10 +19,11 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.records import read_record
-from pipelines.rounds.initial_state import remove_unit_reports
+from pipelines.rounds.initial_state import UNITS_FOLDER
 from pipelines.rounds.round_files import INHERITED, ROUND_FILE, round_folder
 from pipelines.rounds.state_files import STATE_FOLDER, delete_state
 from pipelines.settings import describe_differences
+from pipelines.unit_reports import remove_reports
 from schemas import CountRecord, InitialRecord, SegmentsRecord
 from schemas.round_records import ROUND_RECORD_VERSION
 from schemas.run_record import InputRecord
@@ -132,7 +133,7 @@ def clear_rounds(folder: str) -> None:
     names = list_files(folder)
     delete_files(folder, [name for name in names if name == _INITIAL or _RECORD.fullmatch(name)])
     delete_files(folder, [INHERITED])
-    remove_unit_reports(folder)
+    remove_reports(join(folder, UNITS_FOLDER))
     state = join(folder, STATE_FOLDER)
     delete_state(state)
     remove_temporary_files(state)

@@ -148,7 +148,7 @@ def finish_segments(
     heavy = read_heavy(setup.folder, round_)
     tokens = tokens_after(before, setup.rules.tie_order)
     rules = _rest(setup.rules, before.num_rows)
-    result = accept_merges(heavy, [segments], ends, tokens, rules, get_backend())
+    result = accept_merges(heavy, segments, ends, tokens, rules, get_backend())
     merges = _add_merges(before, result)
     fixes = ends_to_table(result.fixes, BOUNDARY_FIXES)
     files = {
@@ -162,7 +162,7 @@ def finish_segments(
         merges=merges.num_rows,
         last_count=merges["count"][-1].as_py() if merges.num_rows else None,
         heavy_pairs=result.size,
-        segments=segments.num_rows,
+        segments=sum(each.table.num_rows for each in segments),
         segment_bytes=result.sent_bytes,
         bytes_sent=bytes_sent,
         coverage=_next_coverage(setup, heavy, result),
@@ -179,10 +179,10 @@ def finish_segments(
 
 def _next_coverage(setup: RoundSetup, heavy: HeavySet, result: RoundResult) -> float:
     return next_coverage(
-        heavy.coverage,
+        heavy,
+        used=result.size,
         sent_bytes=result.sent_bytes,
         budget=setup.budget,
-        overflowed=result.size < heavy.sizes[0],
     )
 
 

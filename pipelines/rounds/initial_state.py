@@ -11,7 +11,6 @@ than that, it goes on in the next shard. What each unit brought is left in
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,20 +21,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.errors import CountTableError, OutputError
+from bpe.errors import CountTableError
 from bpe.reference_training import base_symbols
 from bpe.rounds.shard_state import ShardState
 from bpe.second_stage import begin_second_stage
 from bpe.special_tokens import SpecialTokens
-from pipelines.output_files import (
-    delete_files,
-    join,
-    list_files,
-    read_bytes,
-    remove_empty_folder,
-    remove_temporary_files,
-    write_atomically,
-)
+from pipelines.output_files import join, read_bytes
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_options import ReadOptions
@@ -45,21 +36,21 @@ from pipelines.rounds.raw_sequences import RawTotals, Stretches, read_sequences
 from pipelines.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 from pipelines.rounds.state_files import STATE_FOLDER, write_state
 from pipelines.tokenizer_files import cached_tokenizer
+from pipelines.unit_reports import write_report
 from pipelines.worker_errors import reported_errors
 from schemas.round_state import StateFile
 
 __all__ = [
+    "UNITS_FOLDER",
     "InitialUnit",
     "RawSource",
     "WordBucket",
     "WriteRawState",
     "WriteWordState",
-    "read_unit_reports",
-    "remove_unit_reports",
 ]
 
-_UNITS = "units"
-_REPORT = re.compile(r"unit-\d{5,}\.json")
+UNITS_FOLDER = "units"
+"""Sub-folder of OUTPUT/rounds for the reports of units."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +196,7 @@ class _WriteRawUnit(beam.DoFn):
             special_text=dict(totals.special_text),
             files=files,
         )
-        _write_report(self._folder, unit.index, report)
+        write_report(join(self._folder, UNITS_FOLDER), unit.index, report)
         return files
 
 
@@ -280,7 +271,8 @@ class _WriteWordBucket(beam.DoFn):
             files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
             start = last
         size = int(ends[-1]) if len(ends) else 0
-        _write_report(self._folder, bucket.index, InitialUnit(0, 0, size, size, {}, {}, {}, files))
+        report = InitialUnit(0, 0, size, size, {}, {}, {}, files)
+        write_report(join(self._folder, UNITS_FOLDER), bucket.index, report)
         return files
 
     def _begin(
@@ -309,39 +301,3 @@ def _words_to_tokens(words: pa.LargeBinaryArray, ids: npt.NDArray[np.uint16]) ->
 
 def _name(unit: int, part: int) -> str:
     return f"r000-unit-{unit:05d}-{part:03d}.arrow"
-
-
-def _report_name(unit: int) -> str:
-    return f"unit-{unit:05d}.json"
-
-
-def _write_report(folder: str, unit: int, report: InitialUnit) -> None:
-    write_atomically(join(folder, _UNITS), _report_name(unit), msgspec.json.encode(report))
-
-
-def read_unit_reports(folder: str, units: int) -> list[InitialUnit]:
-    """What each unit left, in order.
-
-    Raises:
-        OutputError: a report is missing or damaged.
-    """
-    directory = join(folder, _UNITS)
-    names = set(list_files(directory))
-    reports = []
-    for index in range(units):
-        path = join(directory, _report_name(index))
-        if _report_name(index) not in names:
-            raise OutputError(f"{path}: is missing although the job ended; run it again")
-        try:
-            reports.append(msgspec.json.decode(read_bytes(path), type=InitialUnit))
-        except msgspec.MsgspecError as error:
-            raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
-    return reports
-
-
-def remove_unit_reports(folder: str) -> None:
-    """Remove what units left, once their sums are written down."""
-    directory = join(folder, _UNITS)
-    delete_files(directory, [name for name in list_files(directory) if _REPORT.fullmatch(name)])
-    remove_temporary_files(directory)
-    remove_empty_folder(directory)

@@ -101,6 +101,7 @@ def _summary(counted: CountRecord, made: SegmentsRecord) -> RoundSummary:
         last_count=made.last_count,
         heavy_pairs=made.heavy_pairs,
         segments=made.segments,
+        segment_bytes=made.segment_bytes,
         bytes_sent=counted.bytes_sent + made.bytes_sent,
         seconds=round(counted.seconds + made.seconds, 3),
     )

@@ -6,14 +6,14 @@ shard (JSON) ─ CutShard ─► (bucket, tables) ─ CombinePerKey ─► Write
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import apache_beam as beam
-import pyarrow as pa
 
 from bpe.backend import get_backend
 from bpe.rounds.boundaries import check_neighbours
-from bpe.rounds.bucket_sums import add_segment_tables
+from bpe.rounds.bucket_sums import BucketSegments, add_segment_tables, limit_segments
 from bpe.rounds.shard_steps import SEGMENT_SCHEMA, cut_shard
 from pipelines.count_tables import from_ipc, to_ipc
 from pipelines.output_files import join
@@ -38,7 +38,7 @@ __all__ = ["SendSegments", "read_segments"]
 
 # The key under which the ends of all shards meet.
 _ENDS = -1
-_SIZE = b"beam_bpe.bytes_sent"
+_METADATA = b"beam_bpe.segments"
 
 
 class SendSegments(beam.PTransform):
@@ -95,6 +95,7 @@ class _WriteSegments(beam.DoFn):
     """Writes a bucket's segments, or the ends of all shards."""
 
     def __init__(self, setup: RoundSetup, round_: int) -> None:
+        self._setup, self._round = setup, round_
         self._folder = round_folder(setup.folder, round_)
 
     def process(self, element: tuple[int, Sent]) -> Iterator[str]:
@@ -111,14 +112,20 @@ class _WriteSegments(beam.DoFn):
             write_table(self._folder, ENDS_OF_SEGMENTS, ends, BOUNDARY_RECORDS)
             return ENDS_OF_SEGMENTS
         name = bucket_name(SEGMENTS_FILE, key)
-        table = from_ipc(sent.tables[0])
-        table = table.replace_schema_metadata({_SIZE: str(sent.size)})
+        kept = limit_segments(
+            from_ipc(sent.tables[0]),
+            read_heavy(self._setup.folder, self._round),
+            self._setup.budget // self._setup.buckets,
+            get_backend(),
+        )
+        known = {"size": kept.size, "received": kept.received, "bytes_sent": sent.size}
+        table = kept.table.replace_schema_metadata({_METADATA: json.dumps(known)})
         write_table(self._folder, name, table, SEGMENTS)
         return name
 
 
-def read_segments(folder: str, round_: int, names: list[str]) -> tuple[pa.Table, int]:
-    """All segments of a round, and how many bytes shards sent.
+def read_segments(folder: str, round_: int, names: list[str]) -> tuple[list[BucketSegments], int]:
+    """The segments of all buckets of a round, and how many bytes shards sent.
 
     Args:
         folder: of the rounds.
@@ -128,7 +135,11 @@ def read_segments(folder: str, round_: int, names: list[str]) -> tuple[pa.Table,
     Raises:
         OutputError: a file is missing or damaged.
     """
-    tables = [read_table(round_folder(folder, round_), name, SEGMENTS) for name in names]
-    size = sum(int(table.schema.metadata[_SIZE]) for table in tables)
-    plain = [table.replace_schema_metadata(None).cast(SEGMENT_SCHEMA) for table in tables]
-    return pa.concat_tables([SEGMENT_SCHEMA.empty_table(), *plain]), size
+    found, size = [], 0
+    for name in names:
+        table = read_table(round_folder(folder, round_), name, SEGMENTS)
+        known = json.loads(table.schema.metadata[_METADATA])
+        plain = table.replace_schema_metadata(None).cast(SEGMENT_SCHEMA)
+        found.append(BucketSegments(plain, known["size"], known["received"]))
+        size += known["bytes_sent"]
+    return found, size

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import apache_beam as beam
@@ -31,13 +31,12 @@ from pipelines.rounds.checkpoints import (
     write_initial_record,
 )
 from pipelines.rounds.initial_state import (
+    UNITS_FOLDER,
     InitialUnit,
     RawSource,
     WordBucket,
     WriteRawState,
     WriteWordState,
-    read_unit_reports,
-    remove_unit_reports,
 )
 from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals
@@ -45,10 +44,19 @@ from pipelines.rounds.round_files import INHERITED, write_table
 from pipelines.rounds.state_files import STATE_FOLDER, has_state, write_state
 from pipelines.settings import reading_settings
 from pipelines.train_bpe import TrainSettings
+from pipelines.unit_reports import read_reports, remove_reports
 from schemas import MERGES, InitialRecord, StateFile
 from schemas.run_record import InputRecord
 
-__all__ = ["RawText", "RunJob", "StateSource", "WordTable", "ensure_files", "make_state"]
+__all__ = [
+    "RawText",
+    "RunJob",
+    "StateSize",
+    "StateSource",
+    "WordTable",
+    "ensure_files",
+    "make_state",
+]
 
 RunJob = Callable[[str, Callable[[beam.Pipeline], Any]], None]
 """Runs the pipeline that the second argument builds, under the name that the first one ends."""
@@ -56,6 +64,29 @@ RunJob = Callable[[str, Callable[[beam.Pipeline], Any]], None]
 # Marks in long documents: readers hold about two of these stretches in memory.
 _RANGE_BYTES = 1 << 20
 _STATE_JOB = "state"
+# Bytes of a token in the first state, and of a word besides: its end and its count.
+_TOKEN_BYTES, _WORD_BYTES = 2, 16
+
+
+@dataclass(frozen=True)
+class StateSize:
+    """How large a state is.
+
+    Attributes:
+        shards: how many files.
+        tokens: in all of them.
+        bytes: of all of them.
+    """
+
+    shards: int
+    tokens: int
+    bytes: int
+
+    @classmethod
+    def of(cls, files: Sequence[StateFile]) -> StateSize:
+        """The size of these files."""
+        tokens, size = sum(each.tokens for each in files), sum(each.bytes for each in files)
+        return cls(len(files), tokens, size)
 
 
 class StateSource(Protocol):
@@ -66,6 +97,9 @@ class StateSource(Protocol):
 
     units: int
     """How many elements the job has; each leaves a report."""
+
+    expected: StateSize
+    """What the state will be, roughly; it is known before anything is read."""
 
     def settings(self) -> dict[str, Any]:
         """What decides the state."""
@@ -119,6 +153,8 @@ class RawText:
             {"path": file.path, "identity": file.identity} for file in plan.files
         ]
         self.units = len(self._plan.units)
+        kept = math.ceil(total * sample.share)
+        self.expected = StateSize(self.units, kept, kept * _TOKEN_BYTES)
 
     def settings(self) -> dict[str, Any]:
         """What decides the state."""
@@ -198,6 +234,8 @@ class WordTable:
         self._buckets = artifact.bucket_files(folder)
         self.inputs: list[InputRecord] = []
         self.units = len(self._buckets)
+        size = text_bytes * _TOKEN_BYTES + artifact.words * _WORD_BYTES
+        self.expected = StateSize(max(shards, self.units), text_bytes, size)
 
     def settings(self) -> dict[str, Any]:
         """What decides the state."""
@@ -246,6 +284,7 @@ def make_state(
     output: str,
     settings: Mapping[str, Any],
     run_job: RunJob,
+    begin: Callable[[], None],
 ) -> tuple[InitialRecord, bool]:
     """The state before the first merge: the record of an earlier run of the command, or made now.
 
@@ -255,6 +294,7 @@ def make_state(
         output: folder of the command, for messages.
         settings: what else decides the merges.
         run_job: runs a pipeline.
+        begin: is called before work, unless the state is there.
 
     Returns:
         The record, and whether it was there.
@@ -268,6 +308,7 @@ def make_state(
         refuse_other_state(output, found, wanted, source.inputs)
         return found, True
     clear_rounds(folder)
+    begin()
     started = time.time()
     files, totals = _write(source, folder, run_job)
     ended = time.time()
@@ -287,11 +328,12 @@ def _write(
     source: StateSource, folder: str, run_job: RunJob
 ) -> tuple[list[StateFile], dict[str, Any]]:
     source.run(folder, run_job)
-    reports = read_unit_reports(folder, source.units)
+    reports_folder = join(folder, UNITS_FOLDER)
+    reports = read_reports(reports_folder, source.units, InitialUnit)
     files = [file for report in reports for file in report.files]
     _check_neighbours(folder, files)
     totals = source.totals(reports)
-    remove_unit_reports(folder)
+    remove_reports(reports_folder)
     if not files:
         # A corpus without any text has a state all the same: one shard that holds nothing.
         nothing = ShardState(pa.array([], pa.large_list(pa.uint16())))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backend import MergeList
+from bpe.backend import MergeList, MergeRules
 from bpe.tokenizer import Tokenizer
 from bpe.training import make_rules, make_tokenizer
 from pipelines.output_files import join
@@ -18,10 +18,16 @@ from pipelines.rounds.options import RoundOptions, estimate_rounds
 from pipelines.rounds.round_loop import Rounds, run_rounds
 from pipelines.rounds.round_results import tokens_after
 from pipelines.rounds.setup import RoundSetup, ShardTask
-from pipelines.rounds.state_source import RunJob, StateSource, ensure_files, make_state
+from pipelines.rounds.state_source import (
+    RunJob,
+    StateSize,
+    StateSource,
+    ensure_files,
+    make_state,
+)
 from pipelines.settings import digest_of
 from pipelines.train_bpe import TrainSettings, truncate_to_sizes
-from schemas import InitialRecord, RoundSummary
+from schemas import RoundSummary
 
 __all__ = ["RoundsJob", "train_in_rounds"]
 
@@ -30,6 +36,8 @@ _FEWEST_BUCKETS, _MOST_BUCKETS = 4, 32
 _PAIRS_ON_DRIVER = 1 << 19
 # Bytes of memory that the driver's simulation takes per byte of segments, and its least.
 _SIMULATION_BYTES, _DRIVER_LEAST = 64, 200 << 20
+# A state that is so many times larger than expected: what it will take is said again.
+_FAR_OFF = 1.5
 
 
 @dataclass(frozen=True)
@@ -70,11 +78,17 @@ def train_in_rounds(
         BpeError: of any kind; what is done is kept, and the same command goes on from it.
     """
     folder, settings = join(job.output, ROUNDS_FOLDER), job.settings
-    initial, was_there = make_state(source, folder, job.output, settings.to_dict(), job.run_job)
-    setup = _make_setup(job, folder, initial)
+    rules = _make_rules(settings)
+    initial, was_there = make_state(
+        *(source, folder, job.output, settings.to_dict(), job.run_job),
+        begin=lambda: job.note(_describe(job, source.expected, rules)),
+    )
+    size = StateSize.of(initial.state_files)
+    setup = _make_setup(job, folder, rules, size, digest_of(initial.settings))
     if was_there:
         job.note(f"resuming: kept the state in {folder}, and the rounds that are done")
-    job.note(_describe(job, setup, initial))
+    if was_there or _outgrew(source.expected, size):
+        job.note(_describe(job, size, rules))
     result = run_rounds(
         Rounds(
             setup=setup,
@@ -90,7 +104,7 @@ def train_in_rounds(
     largest = make_tokenizer(
         _merge_list(result.merges, result.stop_reason, settings.tie_order),
         vocab_size=settings.vocab_sizes[-1],
-        rules=setup.rules,
+        rules=rules,
         pretokenizer=settings.pretokenizer,
         special_tokens=settings.special_tokens,
         training_record={
@@ -102,41 +116,50 @@ def train_in_rounds(
     return truncate_to_sizes(largest, settings.vocab_sizes), initial.totals
 
 
-def _make_setup(job: RoundsJob, folder: str, initial: InitialRecord) -> RoundSetup:
-    settings, options = job.settings, job.options
-    shards = len(initial.state_files)
-    buckets = max(_FEWEST_BUCKETS, min(_MOST_BUCKETS, shards))
-    budget = options.budget.of(sum(each.tokens for each in initial.state_files))
-    return RoundSetup(
-        folder=folder,
-        rules=make_rules(
-            settings.vocab_sizes[-1],
-            settings.tie_order,
-            settings.min_frequency,
-            settings.special_tokens,
-            settings.max_token_bytes,
-            **settings.limits,
-        ),
-        shards=shards,
-        buckets=buckets,
-        kept_pairs=_PAIRS_ON_DRIVER // buckets,
-        budget=budget,
-        shard_cap=options.cap_of(budget),
-        settings_digest=digest_of(initial.settings),
+def _make_rules(settings: TrainSettings) -> MergeRules:
+    return make_rules(
+        settings.vocab_sizes[-1],
+        settings.tie_order,
+        settings.min_frequency,
+        settings.special_tokens,
+        settings.max_token_bytes,
+        **settings.limits,
     )
 
 
-def _describe(job: RoundsJob, setup: RoundSetup, initial: InitialRecord) -> str:
+def _make_setup(
+    job: RoundsJob, folder: str, rules: MergeRules, size: StateSize, settings_digest: str
+) -> RoundSetup:
+    buckets = max(_FEWEST_BUCKETS, min(_MOST_BUCKETS, size.shards))
+    budget = job.options.budget.of(size.tokens)
+    return RoundSetup(
+        folder=folder,
+        rules=rules,
+        shards=size.shards,
+        buckets=buckets,
+        kept_pairs=_PAIRS_ON_DRIVER // buckets,
+        budget=budget,
+        shard_cap=job.options.cap_of(budget),
+        settings_digest=settings_digest,
+    )
+
+
+def _outgrew(expected: StateSize, size: StateSize) -> bool:
+    """Whether the state is larger than was said before it was made, as packed files may be."""
+    return size.tokens > _FAR_OFF * expected.tokens
+
+
+def _describe(job: RoundsJob, size: StateSize, rules: MergeRules) -> str:
     """What is to be expected, in a sentence."""
-    tokens = sum(each.tokens for each in initial.state_files)
-    size = sum(each.bytes for each in initial.state_files)
-    rounds = estimate_rounds(setup.budget, tokens, setup.rules.max_merges)
-    memory = _DRIVER_LEAST + setup.budget * _SIMULATION_BYTES
+    budget = job.options.budget.of(size.tokens)
+    rounds = estimate_rounds(budget, size.tokens, rules.max_merges)
+    memory = _DRIVER_LEAST + budget * _SIMULATION_BYTES
     wide = 2 if job.settings.vocab_sizes[-1] > 1 << 16 else 1
     return (
-        f"training in rounds: about {rounds} rounds over {format_count(setup.shards)} shards, "
-        f"with {format_bytes(setup.budget)} of segments each; files in {setup.folder} take up to "
-        f"{format_bytes(2 * wide * size)}, the driver about {format_bytes(memory)} of memory"
+        f"training in rounds: about {rounds} rounds over {format_count(size.shards)} shards, with "
+        f"{format_bytes(budget)} of segments each; files in {join(job.output, ROUNDS_FOLDER)} take "
+        f"up to {format_bytes(2 * wide * size.bytes)}, the driver about {format_bytes(memory)} of "
+        "memory"
     )
 
 

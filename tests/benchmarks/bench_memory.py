@@ -1,6 +1,7 @@
 """Memory of driver and workers when the corpus is repeated: it must not grow with its length.
 
     python tests/benchmarks/bench_memory.py [--megabytes 10] [--repeats 1 4 10] [--workers 2]
+        [--kinds words "words in rounds" "raw in rounds"]
 
 Trains on 1, 4 and 10 copies of a text, by words and raw in rounds, with worker processes, and
 prints the highest resident memory of the driver and of any worker (sampled from /proc), and the
@@ -22,6 +23,7 @@ import zstandard
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPORA = ROOT.parent / "shared" / "data" / "corpora"
+KINDS = ["words", "words in rounds", "raw in rounds"]
 
 
 def resident(pid: int) -> int:
@@ -102,6 +104,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, nargs="+", default=[1, 4, 10])
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--vocab-size", type=int, default=8192)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     arguments = parser.parse_args()
     reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
         (CORPORA / "en200.txt.zst").open("rb")
@@ -111,7 +114,7 @@ def main() -> None:
     processes += [f"--direct_num_workers={arguments.workers}"]
     size = ["--vocab-size", str(arguments.vocab_size)]
     # Shards of one size, so that a worker has the same to do however long the corpus is.
-    kinds = {
+    kinds: dict[str, list[str]] = {
         "words": [*size, *processes],
         "words in rounds": [*size, "--engine", "rounds", "--state-shards", "4", *processes],
         "raw in rounds": [*size, "--pretokenizer", "none", "--engine", "rounds", *processes],
@@ -119,12 +122,12 @@ def main() -> None:
     print("kind              copies  driver MB  worker MB    disk MB   seconds")
     with tempfile.TemporaryDirectory(prefix="bench-memory-") as name:
         folder = Path(name)
-        for kind, options in kinds.items():
+        for kind in arguments.kinds:
             for repeats in arguments.repeats:
                 text = folder / "text.txt"
                 text.write_bytes(data * repeats)
                 more = ["--state-shards", str(4 * repeats)] if kind.startswith("raw") else []
-                line = measure(text, folder / f"{kind}-{repeats}", [*options, *more])
+                line = measure(text, folder / f"{kind}-{repeats}", [*kinds[kind], *more])
                 print(f"{kind:<16} {repeats:>7} {line}", flush=True)
 
 

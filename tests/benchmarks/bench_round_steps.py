@@ -100,7 +100,7 @@ def next_coverage(coverage: float, cut: CutSegments, most: int, budget: int) -> 
 
 def segment_bytes(cut: CutSegments) -> int:
     """What the cap counts, of a shard without open ends."""
-    return sum(map(len, cut.segments.to_pylist())) + 4 * len(cut.segments)
+    return sum(map(len, cut.segments.to_pylist())) + len(cut.segments)
 
 
 class Rounds:

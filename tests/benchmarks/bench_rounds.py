@@ -1,11 +1,12 @@
 """Rounds against the trainer on one machine: how many, how much they send, how long they take.
 
     python tests/benchmarks/bench_rounds.py [tiny en20 zh20 dna20 en200] [--vocab-size 32768]
-        [--shards 8] [--budget 1%] [Beam options]
+        [--shards 8] [--budget 1%] [--words] [Beam options]
 
 Trains each corpus without a pre-tokenizer, in rounds through the command line and natively on the
-driver, compares the merges, and prints a table. Corpora are read from ../shared/data beside the
-checkout; dna20 is made here, by a seed. `--no-driver` leaves the comparison out.
+driver, compares the tokenizers, and prints a table. Corpora are read from ../shared/data beside the
+checkout; dna20 is made here, by a seed. `--no-driver` leaves the comparison out. `--words` trains
+on words, and gives the driver so little memory that the command itself chooses rounds.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from bpe.tokenizer import Tokenizer
 ROOT = Path(__file__).resolve().parents[2]
 CORPORA = ROOT.parent / "shared" / "data" / "corpora"
 MEGABYTES_20 = 20 << 20
+LITTLE_MEMORY = "1MB"
 
 
 def make_dna(size: int = MEGABYTES_20, seed: int = 11) -> bytes:
@@ -92,11 +94,13 @@ def compare(
     """Lines of the table for one corpus."""
     text = folder / f"{name}.txt"
     text.write_bytes(MAKERS[name]())
-    command = ("--input", text, "--pretokenizer", "none", "--vocab-size", arguments.vocab_size)
-    rounds = ("--engine", "rounds", "--state-shards", arguments.shards)
-    budget = ("--segment-budget", arguments.budget)
+    command = ("--input", text, "--vocab-size", arguments.vocab_size)
+    rounds: tuple[object, ...] = ("--driver-memory", LITTLE_MEMORY)
+    if not arguments.words:
+        command, rounds = (*command, "--pretokenizer", "none"), ("--engine", "rounds")
+    layout = ("--state-shards", arguments.shards, "--segment-budget", arguments.budget)
     output = folder / name
-    seconds, memory = run(*command, *rounds, *budget, "--output", output, *beam)
+    seconds, memory = run(*command, *rounds, *layout, "--output", output, *beam)
     made = Tokenizer.load(output)
     rows = made.training["rounds"]
     sent = sum(row["bytes_sent"] for row in rows)
@@ -104,11 +108,12 @@ def compare(
     if not arguments.no_driver:
         driver, _ = run(*command, "--engine", "driver", "--output", folder / f"{name}-driver")
         other = Tokenizer.load(folder / f"{name}-driver")
-        same = "identical" if other.merges == made.merges else "DIFFERENT"
+        same = "identical" if other.digest == made.digest else "DIFFERENT"
     yield (
         f"{name:>6} {text.stat().st_size / 1e6:8.1f} {made.vocab_size:>7} {len(rows):>6} "
-        f"{sent / 1e6:9.1f} {max(row['bytes_sent'] for row in rows) / 1e6:9.1f} {seconds:8.1f} "
-        f"{memory / 1024:8.0f} {driver:8.1f}  {same}"
+        f"{max(row['segment_bytes'] for row in rows) / 1e6:8.3f} {sent / 1e6:9.1f} "
+        f"{max(row['bytes_sent'] for row in rows) / 1e6:9.1f} {seconds:8.1f} "
+        f"{memory / 1024:8.0f} {driver:8.1f}  {made.digest[:12]} {same}"
     )
     if arguments.rounds:
         for row in rows:
@@ -125,13 +130,18 @@ def main() -> None:
     parser.add_argument("--budget", default="1%")
     parser.add_argument("--rounds", action="store_true", help="print every round")
     parser.add_argument("--no-driver", action="store_true")
+    parser.add_argument("--words", action="store_true", help="train on words")
     arguments, beam = parser.parse_known_args()
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores")
+    kind = f"words, --driver-memory {LITTLE_MEMORY}" if arguments.words else "raw"
     print(
-        f"raw, vocabulary {arguments.vocab_size}, {arguments.shards} shards, "
+        f"{kind}, vocabulary {arguments.vocab_size}, {arguments.shards} shards, "
         f"segment budget {arguments.budget}"
     )
-    print("corpus       MB   vocab rounds   sent MB most/round  seconds   MB RSS driver s  merges")
+    print(
+        "corpus       MB   vocab rounds segm. MB   sent MB most/round  seconds   MB RSS driver s  "
+        "tokenizer"
+    )
     with tempfile.TemporaryDirectory(prefix="bench-rounds-") as name:
         for corpus in arguments.corpora:
             for line in compare(corpus, Path(name), arguments, beam):

@@ -122,6 +122,16 @@ def test_pair_counts_stop_at_64_bits(backend: Backend) -> None:
         )
         with pytest.raises(CountTableError, match="more than 9223372036854775807"):
             backend.count_state_pairs(lists(ids), weights_of([MAX_COUNT, 1, *rest]), BYTES, ANY)
+        # A pair that may not be merged is no excuse; the trainers on the driver refuse it, too.
+        for rules in (MergeRules(9, max_token_bytes=1), MergeRules(9, forbidden_parts=(b"\x01",))):
+            found = backend.count_state_pairs(lists(ids), top, BYTES, rules)
+            assert (0, 1) not in zip(
+                found["left"].to_pylist(), found["right"].to_pylist(), strict=True
+            )
+            with pytest.raises(CountTableError, match="more than 9223372036854775807"):
+                backend.count_state_pairs(
+                    lists(ids), weights_of([MAX_COUNT, 1, *rest]), BYTES, rules
+                )
 
 
 def cut_both(
@@ -150,8 +160,6 @@ def cut_both(
 @given(sequences(), st.data())
 @settings(max_examples=120, deadline=None)
 def test_segments_equal_the_specification(ids: Ids, data: st.DataObject) -> None:
-    if not ids:
-        ids = [[]]
     pairs = sorted({pair for row in ids for pair in pairwise(row)})
     heavy = data.draw(st.permutations(pairs))
     if heavy:
@@ -190,6 +198,22 @@ def test_a_shard_without_a_cut_is_all_head(backend: Backend) -> None:
     cut = backend.cut_segments(lists([[7] * 9]), *arguments, open_left=False, open_right=False)
     assert cut.segments.to_pylist() == [encode_runs([7] * 9)]
     assert (cut.has_cut, cut.head_tokens, cut.tail_tokens) == (True, 0, 0)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("left", "right"), [(False, False), (True, False), (False, True), (True, True)]
+)
+def test_a_shard_without_sequences_has_empty_ends(
+    backend: Backend, *, left: bool, right: bool, weighted: bool
+) -> None:
+    weights = weights_of([]) if weighted else None
+    cut = backend.cut_segments(
+        *(lists([]), weights, uint32([7]), uint32([7]), [1], 100), open_left=left, open_right=right
+    )
+    assert cut.has_cut == (not (left and right))
+    assert (cut.size, cut.head, cut.tail, cut.head_tokens, cut.tail_tokens) == (1, b"", b"", 0, 0)
+    assert len(cut.segments) == len(cut.weights) == 0
 
 
 def test_segment_weights_stop_at_64_bits(backend: Backend) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from bpe.errors import BpeError
 from pipelines import cli, encode_documents, runner_setup
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
@@ -148,3 +149,18 @@ def test_a_worker_ends_with_a_driver_that_dies_before_it_is_connected(way: str) 
         assert not ends(worker, 1.5)
         driver.kill()
     assert ends(worker, 5)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "prism worker[job-003[job]_ref_1] didn't get control connection to localhost:1 after 1m0s",
+        "SDK worker disconnected: worker[job-003[job]_ref_1], 2 active instructions, error: EOF",
+    ],
+)
+def test_a_runner_that_lost_a_worker_says_how_to_go_on(said: str) -> None:
+    def build(_: object) -> None:
+        raise RuntimeError(f"Pipeline job-003 failed in state FAILED: {said}")
+
+    with pytest.raises(BpeError, match="the same command again goes on where this one stopped"):
+        runner_setup.run_pipeline(runner_setup.make_pipeline_options([]), build)

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -343,6 +344,31 @@ def test_every_split_of_a_run(backend: Backend, tie_order: str, max_units: int) 
             )
 
 
+def test_a_round_keeps_to_its_budget(data_dir: Path) -> None:
+    text = (data_dir / "tiny_shakespeare.txt").read_bytes()[:60_000]
+    sequences = to_ids([text], "hf")
+    rules = MergeRules(1500, "hf")
+    whole = Case(sequences, None, list(range(7_500, 60_000, 7_500)), rules, RoundSettings())
+    backend = get_backend()
+    rounds = {}
+    for budget in (600, 6_000, 10**6):
+        sent: list[int] = []
+        found = train_in_rounds(
+            make_shards(whole),
+            rules,
+            # Each shard may send all of it, so only the sum can tell.
+            settings=RoundSettings(segment_budget=budget, shard_cap=budget, buckets=4),
+            backend=backend,
+            observe=lambda result, _, sent=sent: sent.append(result.sent_bytes),
+        )
+        assert max(sent) <= budget
+        rounds[budget] = len(sent)
+        if budget < 10**6:
+            assert max(sent) > budget / 2
+        assert found.merges == backend.train_raw(pa.array([text], pa.large_binary()), rules).merges
+    assert rounds[600] > rounds[6_000] > rounds[10**6]
+
+
 def test_two_pairs_of_three_thousand_million_each(backend: Backend) -> None:
     sequences = to_ids([b"ab", b"cd", b"ce"], "hf")
     weights = [3_000_000_000, 3_000_000_001, 2**62]
@@ -417,6 +443,8 @@ def allows_none_around(
     return token not in rules.forbidden and limits(rules, token)
 
 
+round_driver_size = round_driver._common_size
+
 MUTATIONS: dict[str, tuple[Any, str, Any, dict[str, Any]]] = {
     "overlapping pairs": (pair_ranking, "_overlaps", lambda *_: False, {"max_units": 0}),
     "runs": (pair_ranking, "_run_overtakes", lambda *_: False, {"max_units": 0}),
@@ -446,8 +474,14 @@ MUTATIONS: dict[str, tuple[Any, str, Any, dict[str, Any]]] = {
     "smallest heavy set of all shards": (
         round_driver,
         "_common_size",
-        lambda _, heavy: heavy.sizes[0],
-        {"shard_cap": 12},
+        lambda _, segments, heavy: round_driver_size([], segments, heavy),
+        {"shard_cap": 12, "segment_budget": 10_000},
+    ),
+    "smallest heavy set of all buckets": (
+        round_driver,
+        "_common_size",
+        lambda records, _, heavy: round_driver_size(records, [], heavy),
+        {"shard_cap": 10_000, "segment_budget": 10},
     ),
     "chains": (local_rounds, "_fixes_by_shard", lambda _: {}, {}),
 }

@@ -14,12 +14,19 @@ import pytest
 from bpe.backend import MAX_COUNT, Backend, MergeRules, StopBefore, get_backend
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours, straddling_pairs
-from bpe.rounds.bucket_sums import add_pair_tables, add_segment_tables, rank_bucket
+from bpe.rounds.bucket_sums import (
+    BucketSegments,
+    add_pair_tables,
+    add_segment_tables,
+    limit_segments,
+    rank_bucket,
+)
 from bpe.rounds.chain_merging import expand_chains, merge_chains, merge_chains_apart
 from bpe.rounds.heavy_set import HeavySet, choose_heavy, next_coverage
 from bpe.rounds.pair_ranking import (
     PAIR_SCHEMA,
     RankedPairs,
+    SafePrefix,
     keep_best,
     merge_rankings,
     rank_pairs,
@@ -165,8 +172,11 @@ def test_the_heavy_set_covers_a_share_and_has_smaller_sizes() -> None:
     assert sum(counts) <= total / 2 < sum(counts) + heavy.following.count
     assert heavy.sizes[0] == heavy.pairs.num_rows
     assert heavy.sizes[-1] == heavy.prefix.pairs == 1
-    assert len(heavy.sizes) == 8
-    assert list(heavy.sizes) == sorted(set(heavy.sizes), reverse=True)
+    for sizes, least in ((heavy.sizes, 0.6), (heavy.fine_sizes, 0.9)):
+        assert (sizes[0], sizes[-1]) == (heavy.sizes[0], heavy.sizes[-1])
+        assert all(least * a - 1 < b < a for a, b in pairwise(sizes))
+    assert heavy.coverage_of(2) == pytest.approx((999 + 998) / total)
+    assert heavy.coverage_of(heavy.sizes[0]) <= 0.5
     assert heavy.stop_at(heavy.sizes[0]) == heavy.following
     assert heavy.stop_at(3) == StopBefore(996, 4, 3)
 
@@ -193,13 +203,53 @@ def test_bytes_leave_out_pairs_that_tie_with_the_next() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "overflowed", "factor"),
-    [(85, False, 1.0), (0, False, 1.5), (10**9, False, 0.9), (85, True, 0.85)],
+    ("used", "sent", "expected"),
+    [
+        (3, 100, 1.25 * 0.2),  # full: a bit more than fitted
+        (3, 24, 1.77 * 0.2),
+        (3, 0, 2 * 0.2),
+        (2, 90, 1.25 * 0.15),  # cut short: a bit more than what was used
+    ],
 )
-def test_coverage_follows_the_budget(sent: int, *, overflowed: bool, factor: float) -> None:
-    found = next_coverage(0.2, sent_bytes=sent, budget=100, overflowed=overflowed)
-    assert found == pytest.approx(0.2 * factor)
-    assert next_coverage(0.9, sent_bytes=1, budget=10**9, overflowed=False) == 1.0
+def test_coverage_follows_the_budget(used: int, sent: int, expected: float) -> None:
+    rows = {(1, 2): 10, (3, 4): 5, (5, 6): 5, (7, 8): 80}
+    pairs = rank_pairs(pair_table({p: n for p, n in rows.items() if p != (7, 8)}), TOKENS, "id")
+    heavy = HeavySet(pairs, None, (3, 1), (3, 2, 1), SafePrefix(1, 1), 0.2, sum(rows.values()))
+    found = next_coverage(heavy, used=used, sent_bytes=sent, budget=100)
+    assert found == pytest.approx(expected, rel=0.01)
+    most = replace(heavy, coverage=0.9)
+    assert next_coverage(most, used=3, sent_bytes=1, budget=10**9) == 1.0
+
+
+# ---- segments of a bucket --------------------------------------------------------------------
+
+
+def test_a_bucket_cuts_again_until_it_fits(backend: Backend) -> None:
+    rows = {(1, 2): 9, (2, 3): 8, (3, 4): 5, (4, 4): 4}
+    pairs = rank_pairs(pair_table(rows), TOKENS, "id")
+    heavy = HeavySet(pairs, None, (4, 1), (4, 3, 2, 1), SafePrefix(1, 1), 1.0, sum(rows.values()))
+    longer, shorter = encode_runs([1, 2, 3, 4, 4, 4]), encode_runs([9, 1, 2, 3])
+    table = segment_table({longer: 2, encode_runs([1, 2, 3]): 5})
+    taken = len(longer) + 1 + 4
+    whole = limit_segments(table, heavy, taken, backend)
+    assert (whole.size, whole.received) == (4, 7)
+    assert whole.table.equals(table)
+    less = limit_segments(table, heavy, taken - 1, backend)
+    assert (less.size, less.received) == (3, 7)
+    assert as_segments(less.table) == {(1, 2, 3, 4): 2, (1, 2, 3): 5}
+    least = limit_segments(table, heavy, 4, backend)
+    assert (least.size, as_segments(least.table)) == (2, {(1, 2, 3): 7})
+    assert as_segments(limit_segments(table, heavy, 0, backend).table) == {}
+    # Shards cut by different sizes: what one has cut already stays so.
+    mixed = limit_segments(segment_table({shorter: 1}), heavy, 4, backend)
+    assert (mixed.size, as_segments(mixed.table)) == (4, {(1, 2, 3): 1})
+    nothing = limit_segments(segment_table({}), heavy, 0, backend)
+    assert (nothing.size, nothing.received, nothing.table.num_rows) == (4, 0, 0)
+
+
+def as_segments(table: pa.Table) -> dict[tuple[int, ...], int]:
+    rows = zip(table["segment"].to_pylist(), table["weight"].to_pylist(), strict=True)
+    return {tuple(decode_runs(coded)): weight for coded, weight in rows}
 
 
 # ---- boundaries ----------------------------------------------------------------------------
@@ -323,7 +373,7 @@ def test_ids_widen_when_they_must(backend: Backend) -> None:
 
 def half_round(
     backend: Backend,
-) -> tuple[HeavySet, list[pa.Table], list[BoundaryRecord]]:
+) -> tuple[HeavySet, list[BucketSegments], list[BoundaryRecord]]:
     states = [
         shard([1, 2, 3, 1, 2, 3, 9, 1, 2, 3], open_right=True),
         shard([1, 2, 3, 8], open_left=True),
@@ -347,23 +397,29 @@ def half_round(
     heavy = choose_heavy(rank_all(rankings, records, TOKENS, RULES), TOKENS, RULES, coverage=1.0)
     cut = [cut_shard(n, state, 2, heavy, 1000, backend) for n, state in enumerate(states)]
     tables = [
-        add_segment_tables(r.tables[bucket] for r in cut if bucket in r.tables)
+        limit_segments(
+            add_segment_tables(r.tables[bucket] for r in cut if bucket in r.tables),
+            *(heavy, 1000, backend),
+        )
         for bucket in range(2)
     ]
     return heavy, tables, [report.ends for report in cut]
 
 
+def bucket_of(segments: dict[bytes, int], heavy: HeavySet) -> BucketSegments:
+    return BucketSegments(segment_table(segments), heavy.sizes[0], sum(segments.values()))
+
+
 def test_lost_segments_are_noticed(backend: Backend) -> None:
     heavy, _, records = half_round(backend)
-    segments = [segment_table({encode_runs([1, 2, 3]): 7})]
+    segments = [bucket_of({encode_runs([1, 2, 3]): 7}, heavy)]
     with pytest.raises(CountTableError, match="segments that arrived add up to 7"):
         accept_merges(heavy, segments, records, TOKENS, RULES, backend)
 
 
 def test_segments_that_hold_too_much_are_noticed(backend: Backend) -> None:
     heavy, _, records = half_round(backend)
-    many = [replace(each, sent=each.sent + 25) for each in records]
-    segments = [segment_table({encode_runs([1, 2, 3]): 50})]
+    segments = [bucket_of({encode_runs([1, 2, 3]): 50}, heavy)]
     many = [replace(each, sent=25) for each in records]
     with pytest.raises(CountTableError, match=r"hold the pair \(1, 2\) more often than the 4"):
         accept_merges(heavy, segments, many, TOKENS, RULES, backend)

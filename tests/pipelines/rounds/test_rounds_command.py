@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,7 @@ def test_rounds_make_the_drivers_tokenizer(
     rows = training["rounds"]
     assert [row["round"] for row in rows] == list(range(len(rows)))
     assert len(rows) >= 3
+    assert all(row["segment_bytes"] <= 500 for row in rows)
     assert sum(row["merges"] for row in rows) == 300 - 256
     assert rows[-1]["vocabulary"] == 300
     assert rows[-1]["last_count"] == training["last_merge_count"]
@@ -99,6 +102,7 @@ def test_words_by_rounds_are_the_drivers(small: Path, tmp_path: Path, run: Run) 
     made = both(run, tmp_path, *command)
     assert len(made.training["rounds"]) >= 2
     counts = tmp_path / "rounds" / "counts"
+    assert not (counts / "_temporary").exists()
     again = ("--from-counts", counts, "--vocab-size", 300, "--pretokenizer", "gpt2")
     done = run("train", *again, "--output", tmp_path / "again", *ROUNDS)
     assert done.code == 0, done.err
@@ -118,6 +122,32 @@ def test_the_engine_goes_by_memory(short: Path, tmp_path: Path, run: Run) -> Non
         refused = run(*command, *little, "--engine", "driver", "--output", tmp_path / "no")
         assert refused.code == 1
         assert "or train with --engine rounds" in refused.err
+
+
+def test_what_is_to_be_expected_is_said_before_the_text_is_read(
+    tiny: Path, tmp_path: Path, run: Run
+) -> None:
+    source = tmp_path / "a.jsonl"
+    rows = [json.dumps({"text": f"some text {number % 7}"}) for number in range(200)]
+    source.write_text("\n".join([*rows, "nonsense"]))
+    command = ("train", "--pretokenizer", "none", "--vocab-size", 280, *ROUNDS)
+    stopped = run(*command, "--input", source, "--output", tmp_path / "stopped")
+    assert stopped.code == 1
+    expected = "training in rounds: about 2 rounds over 3 shards, with 500 bytes of segments each"
+    assert expected in stopped.err
+    # How much a packed file holds is only seen when it is read.
+    packed = tmp_path / "a.txt.gz"
+    packed.write_bytes(gzip.compress(tiny.read_bytes()[:20_000] * 3))
+    few = ("train", "--pretokenizer", "none", "--vocab-size", 258, "--engine", "rounds")
+    done = run(*few, "--state-shards", 1, "--input", packed, "--output", tmp_path / "packed")
+    assert done.code == 0, done.err
+    said = [line for line in done.err.splitlines() if "training in rounds: about" in line]
+    assert len(said) == 2
+    assert not re.search(r"take up to 24\d kB", said[0])
+    assert re.search(r"take up to 24\d kB", said[1])
+    source.write_text("\n".join(rows))
+    plain = run(*few, "--state-shards", 1, "--input", source, "--output", tmp_path / "plain")
+    assert plain.err.count("training in rounds: about") == 1
 
 
 def test_several_rounds_in_a_job_make_the_same(short: Path, tmp_path: Path, run: Run) -> None:

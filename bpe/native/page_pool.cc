@@ -29,9 +29,11 @@ size_t round_up(size_t size) {
 
 #if defined(__linux__)
 
-// Huge-page advice helps only where the block starts on such a page, so that is arranged for.
-uint8_t* map_pages(size_t size) {
-  const size_t margin = size >= kHugePage ? kHugePage : 0;
+// Huge pages help what is read at random, if the block starts on such a page, so that is arranged
+// for. What is written from front to back gets ordinary ones: a virtual machine's host may have to
+// find the memory of a huge one first, which can take several times as long.
+uint8_t* map_pages(size_t size, bool huge) {
+  const size_t margin = huge && size >= kHugePage ? kHugePage : 0;
   void* mapped = mmap(nullptr, size + margin, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
@@ -49,13 +51,12 @@ void unmap_pages(uint8_t* data, size_t size) noexcept { munmap(data, size); }
 uint8_t* remap_pages(uint8_t* data, size_t old_size, size_t size) {
   void* moved = mremap(data, old_size, size, MREMAP_MAYMOVE);
   if (moved == MAP_FAILED) throw std::bad_alloc();
-  if (size >= kHugePage) madvise(moved, size, MADV_HUGEPAGE);
   return static_cast<uint8_t*>(moved);
 }
 
 #else
 
-uint8_t* map_pages(size_t size) {
+uint8_t* map_pages(size_t size, bool) {
   void* data = std::aligned_alloc(kSmallPage, size);
   if (!data) throw std::bad_alloc();
   std::memset(data, 0, size);
@@ -65,7 +66,7 @@ uint8_t* map_pages(size_t size) {
 void unmap_pages(uint8_t* data, size_t) noexcept { std::free(data); }
 
 uint8_t* remap_pages(uint8_t* data, size_t old_size, size_t size) {
-  uint8_t* moved = map_pages(size);
+  uint8_t* moved = map_pages(size, false);
   std::memcpy(moved, data, old_size);
   unmap_pages(data, old_size);
   return moved;
@@ -114,7 +115,7 @@ PageBlock take_pages(size_t size) {
       shared.released.erase(chosen);
     }
   }
-  if (!block.data) return {map_pages(size), size, 0};
+  if (!block.data) return {map_pages(size, false), size, 0};
   if (block.size >= size) return block;
   return {remap_pages(block.data, block.size, size), size, block.touched};
 }
@@ -155,7 +156,7 @@ void advise_huge_pages(void* data, size_t size) noexcept {
 #endif
 }
 
-uint8_t* allocate_zeroed(size_t size) { return map_pages(round_up(size)); }
+uint8_t* allocate_zeroed(size_t size) { return map_pages(round_up(size), true); }
 
 void free_zeroed(uint8_t* data, size_t size) noexcept {
   if (data) unmap_pages(data, round_up(size));

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from bpe.errors import BpeError
-from pipelines import cli, encode_documents, runner_setup
+from pipelines import cli, runner_setup
+from pipelines.encode_pieces import PieceEncoder
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
 from pipelines.worker_errors import TRACEBACK_VARIABLE, own_error, reported_errors
@@ -33,7 +34,7 @@ def break_down(*_: object, **__: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"), [(encode_documents, "_encode_batch"), (runner_setup, "own_error")]
+    ("module", "name"), [(PieceEncoder, "encode"), (runner_setup, "own_error")]
 )
 def test_a_fault_of_the_program_is_one_line_that_says_so(
     module: Any,
@@ -44,7 +45,7 @@ def test_a_fault_of_the_program_is_one_line_that_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if name == "own_error":
-        monkeypatch.setattr(encode_documents, "_encode_batch", break_down)
+        monkeypatch.setattr(PieceEncoder, "encode", break_down)
     monkeypatch.setattr(module, name, break_down)
     done = run(*command, "--direct_num_workers=1")
     assert done.code == 1
@@ -54,7 +55,7 @@ def test_a_fault_of_the_program_is_one_line_that_says_so(
     assert "fault of beam-bpe" in lines[0]
     assert TRACEBACK_VARIABLE in lines[0]
     assert "Traceback" not in done.err
-    if module is encode_documents:
+    if module is PieceEncoder:
         assert "unit 0" in lines[0]
         assert str(tmp_path / "a.txt") in lines[0]
 
@@ -62,7 +63,7 @@ def test_a_fault_of_the_program_is_one_line_that_says_so(
 def test_the_traceback_is_shown_to_who_asks(
     command: list[Any], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encode_documents, "_encode_batch", break_down)
+    monkeypatch.setattr(PieceEncoder, "encode", break_down)
     monkeypatch.setenv(TRACEBACK_VARIABLE, "1")
     done = run(*command, "--direct_num_workers=1")
     assert done.code == 1

@@ -99,7 +99,7 @@ class TypedContext final : public EncodeContext::Implementation {
     const uint8_t* const text = document.text + position;
     const size_t readable = document.readable - position;
     const size_t span = ends_[count - 1];
-    cache_.prepare(count, document.size - position);
+    cache_.prepare(count, span, document.size - position);
     Id* out = ids.reserve<Id>(span);
     // Pre-tokens near the end of what may be read, and those with zero bytes, go one by one.
     const size_t fast = passes_.has_zero(text, span) ? 0 : count_readable(count, readable);

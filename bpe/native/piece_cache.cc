@@ -21,6 +21,9 @@ constexpr size_t kMostSteps = 16;
 // Text behind one distinct pre-token, roughly, in a large document.
 constexpr size_t kBytesPerPiece = 256;
 
+// Above this many entries searches become long.
+size_t most_used(size_t entries) { return entries / 2 + entries / 8; }
+
 size_t power_of_two_up_to(size_t value) {
   size_t power = 1;
   while (power <= value / 2) power *= 2;
@@ -68,13 +71,22 @@ void PieceCache<Id>::allocate(size_t entries) {
   entries_ = entries;
   slot_mask_ = static_cast<uint32_t>((entries - 1) * kEntryBytes);
   used_ = 0;
+  seen_bytes_ = 0;
   // In a sparse table few entries are out of their slots, and it needs hardly more of the
   // processor's caches; but the pages of a large one have to be cleared first.
-  limit_ = entries <= kSparseEntries ? entries / 4 : entries / 2 + entries / 8;
+  limit_ = entries <= kSparseEntries ? entries / 4 : most_used(entries);
 }
 
 template <typename Id>
 void PieceCache<Id>::make_room(size_t pieces, size_t expected_bytes) {
+  // A table twice as large has to be cleared first, and that is worth it for enough text alone.
+  const bool is_crowded = used_ + pieces > most_used(entries_);
+  if (!is_crowded && other_bytes() <= most_other_bytes_ &&
+      seen_bytes_ + expected_bytes < entries_ * kEntryBytes) {
+    // Asked again a little later, when there may have been enough.
+    limit_ = std::min(used_ + pieces + entries_ / 16, most_used(entries_));
+    return;
+  }
   // Entries may refer to ids_, so that both tables are emptied together.
   const bool keep = other_bytes() <= most_other_bytes_ && entries_ < most_entries_;
   if (!keep) forget_long();

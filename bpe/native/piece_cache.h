@@ -36,8 +36,9 @@ class PieceCache {
   PieceCache& operator=(const PieceCache&) = delete;
 
   // Makes room for `pieces` insertions. Until the next call the table of entries stays where it
-  // is. expected_bytes: of text still to come, which sizes a fresh table.
-  void prepare(size_t pieces, size_t expected_bytes) {
+  // is. bytes: of text that they are of; expected_bytes: of text still to come, theirs included.
+  void prepare(size_t pieces, size_t bytes, size_t expected_bytes) {
+    seen_bytes_ += bytes;
     if (used_ + pieces > limit_ || other_bytes() > most_other_bytes_) {
       make_room(pieces, expected_bytes);
     }
@@ -99,6 +100,7 @@ class PieceCache {
   uint32_t slot_mask_ = 0;
   size_t used_ = 0;
   size_t limit_ = 0;
+  size_t seen_bytes_ = 0;  // of text, with this table
   std::vector<LongEntry> long_entries_;
   size_t long_used_ = 0;
   std::vector<uint8_t> texts_;

@@ -18,6 +18,21 @@ def isa() -> str:
 def available_isas() -> list[str]:
     """Names of the instruction sets that this build and this processor have."""
 
+def scan_json_rows(
+    data: bytes,
+    starts: ArrowColumn,
+    ends: ArrowColumn,
+    *,
+    text_path: list[str],
+    id_path: list[str],
+) -> tuple[Column, ...] | None:
+    """Texts (large_binary) and ids (large_string, if wanted) of rows of JSON.
+
+    data: valid UTF-8. starts, ends: int64; row i is data[starts[i]:ends[i]]. text_path, id_path:
+    names on the way to a field; an empty one of the id: none is wanted. None if any row
+    is not beyond doubt.
+    """
+
 def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
     """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpe.cut_points import CutFinder
+from bpe.json_rows import scan_json_rows
 from pipelines.byte_streams import ByteStream
 from pipelines.inputs import InputFile
 from pipelines.piece_batches import batch_of_rows, is_utf8
@@ -60,6 +61,8 @@ class _RowDecoder:
         if options.id_field is not None:
             leaves.setdefault(options.id_field, str | int)
         row_type, places = _struct_of(leaves)
+        self._text_path = options.text_field.split(".")
+        self._id_path = [] if options.id_field is None else options.id_field.split(".")
         decoder = msgspec.json.Decoder(row_type)
         self.decode = decoder.decode
         self._decode_lines = decoder.decode_lines
@@ -67,6 +70,16 @@ class _RowDecoder:
         self.id: Callable[[Any], str | int] | None = None
         if options.id_field is not None:
             self.id = attrgetter(places[options.id_field])
+
+    def scan_block(
+        self, block: RowBlock
+    ) -> tuple[pa.LargeBinaryArray, pa.StringArray | None] | None:
+        """Texts and ids of all rows without Python's lock; None unless all are beyond doubt."""
+        if not is_utf8(memoryview(block.data)[int(block.starts[0]) : int(block.ends[-1])]):
+            return None
+        return scan_json_rows(
+            block.data, block.starts, block.ends, text=self._text_path, id_=self._id_path
+        )
 
     def decode_block(self, block: RowBlock) -> list[Any] | None:
         """All rows of a block at once; None where they have to be looked at one by one.
@@ -124,6 +137,9 @@ def _decode_block(
     rejects: Rejects,
 ) -> pa.RecordBatch:
     """The block's good rows; the others go to `rejects`."""
+    scanned = decoder.scan_block(block)
+    if scanned is not None:
+        return batch_of_rows(file, scanned[0], block.base + block.starts, scanned[1])
     rows = decoder.decode_block(block)
     if rows is None:
         return _decode_rows(block, file, decoder, options, rejects)

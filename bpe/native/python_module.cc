@@ -14,6 +14,7 @@
 #include "cpu_dispatch.h"
 #include "errors.h"
 #include "isa_scans.h"
+#include "json_rows.h"
 #include "rank_merges.h"
 
 namespace beam_bpe {
@@ -49,6 +50,24 @@ py::tuple recover_merges_from_python(const py::object& tokens) {
   }());
 }
 
+std::optional<py::tuple> scan_json_rows_from_python(const py::bytes& data, const py::object& starts,
+                                                    const py::object& ends, const JsonPath& text,
+                                                    const JsonPath& id) {
+  const ImportedColumn start_column(starts);
+  const ImportedColumn end_column(ends);
+  const Int64Column start_view = start_column.int64("starts");
+  const Int64Column end_view = end_column.int64("ends");
+  const std::string_view bytes(data);
+  std::optional<std::vector<OwnedColumn>> columns;
+  {
+    const WithoutGil released;
+    std::optional<JsonRows> rows = scan_json_rows(bytes, start_view, end_view, text, id);
+    if (rows) columns = to_columns(std::move(*rows), !id.empty());
+  }
+  if (!columns) return std::nullopt;
+  return to_python(std::move(*columns));
+}
+
 py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
                                             const std::string& isa, size_t batch) {
   const std::vector<uint64_t> ends = scan_ends(std::string_view(data), scheme, isa, batch);
@@ -70,6 +89,8 @@ PYBIND11_MODULE(_native, module) {
   module.def("available_isas", &available_isas);
   module.def("scan_ends", &scan_ends_from_python, py::arg("data"), py::arg("scheme"), py::arg("isa"),
              py::kw_only(), py::arg("batch"));
+  module.def("scan_json_rows", &scan_json_rows_from_python, py::arg("data"), py::arg("starts"),
+             py::arg("ends"), py::kw_only(), py::arg("text_path"), py::arg("id_path"));
   define_training(module);
   define_rounds(module);
 }

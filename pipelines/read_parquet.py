@@ -115,7 +115,7 @@ def _batches(
     """
     metadata = parquet.metadata.row_group(group)
     what = f"row group {group}"
-    rows = 0
+    rows = held_rows = held_bytes = 0
     held: list[pa.RecordBatch] = []
     with damage(file, what):
         batches = parquet.iter_batches(
@@ -131,9 +131,11 @@ def _batches(
             break
         rows += batch.num_rows
         held.append(batch)
-        if _is_full(held):
+        held_rows += batch.num_rows
+        held_bytes += batch.nbytes
+        if held_rows >= _BATCH_ROWS or held_bytes >= _BATCH_BYTES:
             yield _joined(held)
-            held = []
+            held, held_rows, held_bytes = [], 0, 0
     if held:
         yield _joined(held)
     if rows != metadata.num_rows:
@@ -141,12 +143,6 @@ def _batches(
             f"{file.path}: {what} has {rows} rows, and {metadata.num_rows} by the file's footer; "
             f"make or copy the file again"
         )
-
-
-def _is_full(batches: list[pa.RecordBatch]) -> bool:
-    rows = sum(batch.num_rows for batch in batches)
-    size: int = sum(batch.nbytes for batch in batches)
-    return rows >= _BATCH_ROWS or size >= _BATCH_BYTES
 
 
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

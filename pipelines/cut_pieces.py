@@ -22,6 +22,9 @@ __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 LOOK_BYTES = 1 << 16
 # Safe boundaries are looked for in so much text at a time, since the search takes many times that.
 _SAFE_BYTES = 1 << 18
+# A stretch is divided where this much of it shows no cut: more than the characters at its end, which
+# may yet turn out to have a cut between them.
+_LEAST_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,9 @@ class _Cutter:
         and has to be divided at borders of pre-tokens. At the document's end there is no cut.
         """
         streams = self._finder.streams
-        shortest = 2 * self._range_bytes if self._finder.can_cut or streams else self._max_bytes
+        shortest = self._max_bytes
+        if self._finder.can_cut or streams:
+            shortest = max(2 * self._range_bytes, _LEAST_BYTES)
         limit = shortest
         is_open = False
         search = mark
@@ -150,6 +155,8 @@ class _Cutter:
                 searched = min(window, self._base + len(self._data)) - LOOK_BYTES
                 self._fill(window + 1)
                 cut = self._first_cut(max(search, searched), window)
+            if cut is not None and cut < start:
+                raise RuntimeError(f"a cut at byte {cut} was missed before {start}")
             if cut is not None or self._ends_before(window):
                 if cut != start or is_open:
                     yield self._piece(start, cut)

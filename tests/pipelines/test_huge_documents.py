@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,6 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bpe.cut_points import CutFinder
 from bpe.schemes import get_scheme
@@ -216,3 +219,46 @@ def test_streamed_pieces_divide_no_special_token(specials: list[bytes], tmp_path
         for token in specials[:1]:
             # Of tokens that may overlap, each is read where it is read in the whole.
             assert sum(piece["text"].count(token) for piece in pieces) == data.count(token)
+
+
+CHARACTERS = [
+    b"a",
+    b"B",
+    b"1",
+    b",",
+    b" ",
+    b"\n",
+    b"\r\n",
+    b"'s",
+    "\u00e9".encode(),
+    "\u4e2d".encode(),
+]
+CHARACTERS += ["\U0001f642".encode(), b"\xf0", b"\x9f", b"\x80", b"\xff", b"\0"]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(st.sampled_from(CHARACTERS), min_size=1, max_size=90).map(b"".join),
+    st.sampled_from(["gpt2", "cl100k", "o200k", "whitespace", "none"]),
+    st.integers(1, 5),
+    st.integers(1, 40),
+)
+def test_short_ranges_hold_every_byte_once(
+    data: bytes, scheme: str, range_bytes: int, marks: int
+) -> None:
+    finder = CutFinder(get_scheme(scheme), streams=True)
+    found = b""
+    for start in range(0, len(data), range_bytes * marks):
+        stop = start + range_bytes * marks
+        pieces = cut_pieces.cut_pieces(
+            io.BytesIO(data[start:]).read,
+            finder,
+            name="a.txt",
+            document_start=0,
+            start=start,
+            stop=stop if stop < len(data) else None,
+            range_bytes=range_bytes,
+            max_bytes=1 << 20,
+        )
+        found += b"".join(piece.text for piece in pieces)
+    assert found == data

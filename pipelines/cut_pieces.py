@@ -22,9 +22,9 @@ __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 LOOK_BYTES = 1 << 16
 # Safe boundaries are looked for in so much text at a time, since the search takes many times that.
 _SAFE_BYTES = 1 << 18
-# A stretch is divided where this much of it shows no cut: more than the characters at its end, which
+# A stretch is divided where so much of it shows no cut: more than the characters at its end, which
 # may yet turn out to have a cut between them.
-_LEAST_BYTES = 64
+_LEAST_BYTES = 16
 
 
 @dataclass(frozen=True)

@@ -236,11 +236,11 @@ CHARACTERS = [
 CHARACTERS += ["\U0001f642".encode(), b"\xf0", b"\x9f", b"\x80", b"\xff", b"\0"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=500, deadline=None)
 @given(
     st.lists(st.sampled_from(CHARACTERS), min_size=1, max_size=90).map(b"".join),
     st.sampled_from(["gpt2", "cl100k", "o200k", "whitespace", "none"]),
-    st.integers(1, 5),
+    st.sampled_from([1, 1, 2, 3, 5]),
     st.integers(1, 40),
 )
 def test_short_ranges_hold_every_byte_once(

@@ -113,6 +113,11 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
             refuse_foreign_files(output, own + splits)
         write_run(output, wanted)
         return Found()
+    if earlier != wanted and _holds_nothing(output):
+        # A run that failed at once, say by a wrong setting, is not in the way of the right one.
+        _remove_everything(output, _splits_before(output))
+        write_run(output, wanted)
+        return Found()
     _refuse_other_settings(output, earlier, wanted)
     changed = _changed_files(earlier.inputs, wanted.inputs)
     notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
@@ -192,6 +197,14 @@ def _refuse_rejects(output: str, manifest: Manifest, settings: EncodeSettings) -
             f"--output {output}: is finished, but left out bad rows or files ({rejects}); give "
             "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
         )
+
+
+def _holds_nothing(output: str) -> bool:
+    """Whether no unit of the earlier run has left a result."""
+    if exists(join(output, MANIFEST)) or exists(join(output, SPILL_FOLDER)):
+        return False
+    shards = list_shards(output, tuple(_splits_before(output)))
+    return not shards and not list_files(join(output, UNIT_FOLDER))
 
 
 def _splits_before(output: str) -> set[str]:

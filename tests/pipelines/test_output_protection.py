@@ -219,3 +219,20 @@ def test_a_file_url_names_a_local_folder(
     assert done.code == 0, done.err
     assert json.loads((output / "run.json").read_bytes())["command"] == command
     assert run("verify", f"file://{output}").code == 0
+
+
+def test_a_run_that_failed_at_once_is_not_in_the_way_of_the_right_one(
+    model_dir: Path, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": {"en": "the hand"}}\n')
+    output = tmp_path / "out"
+    command = ("encode", "--input", tmp_path / "a.jsonl", "--tokenizer", model_dir)
+    failed = run(*command, "--output", output)
+    assert failed.code == 1
+    assert (output / "run.json").exists()
+    done = run(*command, "--output", output, "--text-field", "text.en")
+    assert done.code == 0, done.err
+    assert run("verify", output).code == 0
+    other = run(*command, "--output", output, "--text-field", "text.de")
+    assert other.code != 0
+    assert "other settings" in other.err

@@ -22,8 +22,7 @@ PageBlock grow_pages(PageBlock block, size_t size);
 // Keeps the block for later, or gives it back to the system when the pool is full.
 void release_pages(PageBlock block) noexcept;
 
-// Asks for huge pages where a large block of anyone's memory, not written yet, has room for them:
-// touching fresh pages one by one takes longer than filling them.
+// Asks for huge pages where a large block of anyone's memory, not written yet, has room for them.
 void advise_huge_pages(void* data, size_t size) noexcept;
 
 // A block of zeros of exactly `size` bytes, for tables; released by `free_zeroed`.

@@ -55,16 +55,27 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def start() -> Callable[..., subprocess.Popen[str]]:
-    """Starts `beam-bpe ARGUMENTS` as a process of its own."""
+    """Starts `beam-bpe ARGUMENTS` as a process of its own.
 
-    def start_process(*arguments: object) -> subprocess.Popen[str]:
+    Every output file takes `seconds_per_rename` to get its final name, in its workers too.
+    """
+
+    def start_process(
+        *arguments: object, seconds_per_rename: float = 0, new_session: bool = False
+    ) -> subprocess.Popen[str]:
+        slow = [str(ROOT / "tests/pipelines/slow_disk")] if seconds_per_rename else []
         return subprocess.Popen(
             [sys.executable, "-m", "pipelines", *map(str, arguments)],
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([*slow, str(ROOT)]),
+                "SECONDS_PER_RENAME": str(seconds_per_rename),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            start_new_session=new_session,
         )
 
     return start_process

@@ -147,7 +147,8 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_shards(
 ) -> None:
     command = ("encode", "--input", tiny, "--tokenizer", model_dir, "--range-bytes", "60kB")
     killed, whole = tmp_path / "killed", tmp_path / "whole"
-    process = start(*command, "--output", killed, "--direct_num_workers=1")
+    one = "--direct_num_workers=1"
+    process = start(*command, "--output", killed, one, seconds_per_rename=0.1)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and len(list(killed.glob("*.arrow.json"))) < 3:
         time.sleep(0.02)

@@ -307,18 +307,18 @@ def test_a_full_disk_is_one_message_and_leaves_no_file(
 def test_a_killed_export_shows_nothing_and_ends_with_the_same_bytes(
     make_folder: Make, tmp_path: Path, start: Run, run: Run, tree_bytes: Tree
 ) -> None:
-    # Many short documents: they take a second or two.
     batch = [([5] * 5, f"0:{number}", 0, True) for number in range(50_000)]
     folder = make_folder(tmp_path / "in", [[batch], [batch], [batch]])
     command = ("export", folder, "--to", "mds")
     killed = tmp_path / "killed"
-    process = start(*command, "--output", killed)
+    process = start(*command, "--output", killed, seconds_per_rename=2)
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not (killed / "run.json").exists():
+    half = "_temporary/shard.00000.mds.*"
+    while time.monotonic() < deadline and not any(killed.glob(half)):
         time.sleep(0.01)
-    time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
+    assert any(killed.glob(half))
     seen = {path.name for path in killed.iterdir() if path.is_file()}
     assert seen <= {"run.json", ".beam-bpe.lock"}
     assert run(*command, "--output", killed).code == 0

@@ -245,7 +245,12 @@ def test_an_element_that_runs_twice_leaves_the_same_files(
 
 
 def test_a_dask_worker_that_is_killed_costs_no_document(
-    tiny: Path, model_dir: Path, tmp_path: Path, run: Run, start: Start
+    tiny: Path,
+    model_dir: Path,
+    tmp_path: Path,
+    run: Run,
+    start: Start,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if importlib.util.find_spec("distributed") is None:
         pytest.skip("the package distributed is not installed")
@@ -254,6 +259,10 @@ def test_a_dask_worker_that_is_killed_costs_no_document(
     command = ["encode", "--input", tiny, "--input-format", "lines", "--tokenizer", model_dir]
     command += ["--range-bytes", "20kB"]
     output, whole = tmp_path / "out", tmp_path / "whole"
+    # The workers write, and this process starts them.
+    slow_disk = str(ROOT / "tests/pipelines/slow_disk")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([slow_disk, str(ROOT)]))
+    monkeypatch.setenv("SECONDS_PER_RENAME", "0.1")
     with LocalCluster(
         n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
     ) as cluster:
@@ -262,6 +271,7 @@ def test_a_dask_worker_that_is_killed_costs_no_document(
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and not any(output.glob("*.arrow.json")):
             time.sleep(0.02)
+        assert driver.poll() is None
         os.kill(cluster.workers[0].pid, signal.SIGKILL)
         _, err = driver.communicate(timeout=120)
     assert driver.returncode == 0, err

@@ -7,7 +7,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -124,6 +123,14 @@ def worker_processes(driver: int) -> list[int]:
     return found
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process has not ended (a zombie, which has, shows no program)."""
+    try:
+        return Path(f"/proc/{pid}/exe").exists()
+    except OSError:
+        return False
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     tiny: Path, model_dir: Path, tmp_path: Path, run: Run, start: Run, tree_bytes: Tree
@@ -131,7 +138,7 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     command = ("encode", "--input", tiny, "--tokenizer", model_dir, "--range-bytes", "40kB")
     output = tmp_path / "out"
     processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    driver = start(*command, "--output", output, *processes)
+    driver = start(*command, "--output", output, *processes, seconds_per_rename=0.2)
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline and not list(output.glob("*.arrow.json")):
         time.sleep(0.05)
@@ -157,20 +164,13 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals a process group")
 def test_an_interrupt_of_workers_and_driver_is_one_message(
-    tiny: Path, model_dir: Path, tmp_path: Path
+    tiny: Path, model_dir: Path, tmp_path: Path, start: Run
 ) -> None:
     """As Ctrl-C at a terminal: every process of the group gets the signal."""
     command = ["encode", "--input", tiny, "--tokenizer", model_dir, "--range-bytes", "20kB"]
     command += ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     output = tmp_path / "out"
-    driver = subprocess.Popen(
-        [sys.executable, "-m", "pipelines", *map(str, command), "--output", str(output)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+    driver = start(*command, "--output", output, seconds_per_rename=0.2, new_session=True)
     try:
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline and not list(output.glob("*.arrow.json")):
@@ -183,9 +183,11 @@ def test_an_interrupt_of_workers_and_driver_is_one_message(
     assert driver.returncode == 130, err
     assert "Traceback" not in err
     assert "same command again" in err
-    time.sleep(0.5)
     assert len(workers) == 2
-    assert not [pid for pid in workers if Path(f"/proc/{pid}/exe").exists()]
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and any(map(is_running, workers)):
+        time.sleep(0.05)
+    assert not any(map(is_running, workers))
 
 
 def direct(options: PipelineOptions) -> tuple[str, int]:

@@ -222,7 +222,7 @@ def test_a_killed_run_goes_on(
     generator = random.Random(5)
     kills = 0
     while kills < 2:
-        process = start(*command, "--output", output)
+        process = start(*command, "--output", output, seconds_per_rename=0.02)
         wanted = generator.randint(1, 4) + len(list(output.glob("rounds/r*.json")))
         deadline = time.monotonic() + 100
         while time.monotonic() < deadline and process.poll() is None:

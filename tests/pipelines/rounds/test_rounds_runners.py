@@ -98,7 +98,8 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
 ) -> None:
     train = ("train", "--input", short, "--pretokenizer", "none", *SIZE)
     output = tmp_path / "out"
-    driver = start(*train, *ROUNDS, "--output", output, *PROCESSES)
+    slow = {"seconds_per_rename": 0.2}
+    driver = start(*train, *ROUNDS, "--output", output, *PROCESSES, **slow)
     deadline = time.monotonic() + 120
     victims: list[int] = []
     while time.monotonic() < deadline and not victims:

@@ -139,6 +139,8 @@ class RawText:
     ) -> None:
         self._read, self._settings, self._sample = read, settings, sample
         self._output, self._shards = output, shards
+        # Parquet counts by its size, as ranges do: by what it may unpack to, they would be too
+        # large for a shard each.
         total = sum(
             file.size * (1 if file.compression == "none" else COMPRESSION_GUESS)
             for file in plan.files

@@ -16,34 +16,7 @@ from hypothesis import strategies as st
 import bpe
 from bpe import InputError, SettingsError, Tokenizer
 from bpe.printable_bytes import PRINTABLE_ORDER, from_printable, to_printable
-
-MERGES = [
-    (b"a", b"b"),
-    (b" ", b"ab"),
-    (b"a", b"a"),
-    (b"\xc3", b"\xa9"),
-    (b"1", b"2"),
-    (b"\r", b"\n"),
-    (b"aa", b"aa"),
-    (b"e", b"\xcc"),
-]
-SPECIAL_TOKENS = ["<|end|>", "<|end|>!", "<pad>"]
-FIRST_SPECIAL = 256 + len(MERGES)
-
-
-def make(pretokenizer: str = "gpt2", tie_order: str = "hf") -> Tokenizer:
-    return Tokenizer.from_merges(
-        MERGES,
-        pretokenizer=pretokenizer,
-        tie_order=tie_order,
-        special_tokens=SPECIAL_TOKENS,
-        training={"inputs": ["x"]},
-    )
-
-
-def make_nfc() -> Tokenizer:
-    return Tokenizer(replace(make().model, normalizer="NFC"))
-
+from tests.bpe.small_tokenizer import FIRST_SPECIAL, MERGES, SPECIAL_TOKENS, make, make_nfc
 
 # ---- ids -----------------------------------------------------------------------------------
 

@@ -13,34 +13,7 @@ import pytest
 from bpe import InputError, ModelFileError, SettingsError, Tokenizer, VocabularyError
 from bpe.printable_bytes import PRINTABLE_ORDER
 from bpe.tokenizer_model import TokenizerModel
-
-MERGES = [
-    (b"a", b"b"),
-    (b" ", b"ab"),
-    (b"a", b"a"),
-    (b"\xc3", b"\xa9"),
-    (b"1", b"2"),
-    (b"\r", b"\n"),
-    (b"aa", b"aa"),
-    (b"e", b"\xcc"),
-]
-SPECIAL_TOKENS = ["<|end|>", "<|end|>!", "<pad>"]
-FIRST_SPECIAL = 256 + len(MERGES)
-
-
-def make(pretokenizer: str = "gpt2", tie_order: str = "hf") -> Tokenizer:
-    return Tokenizer.from_merges(
-        MERGES,
-        pretokenizer=pretokenizer,
-        tie_order=tie_order,
-        special_tokens=SPECIAL_TOKENS,
-        training={"inputs": ["x"]},
-    )
-
-
-def make_nfc() -> Tokenizer:
-    return Tokenizer(replace(make().model, normalizer="NFC"))
-
+from tests.bpe.small_tokenizer import FIRST_SPECIAL, MERGES, SPECIAL_TOKENS, make, make_nfc
 
 # ---- token ids, digest, truncation ---------------------------------------------------------
 

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.pack_rows import Packer
 from pipelines.token_rows import RowMaker, TokenRows
-from schemas.documents import DOCUMENT_PIECES
 from schemas.packed_shards import packed_shard_schema
 from schemas.token_shards import token_shard_schema
+from tests.pipelines.document_pieces import pieces
 
 BOS, EOS, PAD = 997, 998, 999
 # Bytes of each id, so that no sum of others looks the same.
@@ -38,29 +37,13 @@ class Settings:
 
 def token_rows(documents: Documents, how: Settings, borders: list[int]) -> list[TokenRows]:
     """Documents as lists of pieces, as rows in batches with some borders."""
-    rows, ids = [], []
-    for number, document in enumerate(documents):
-        for part, piece in enumerate(document):
-            rows.append(
-                {
-                    "text": b"x" * len(piece),
-                    "document_id": f"0:{number}",
-                    "source": "a.txt",
-                    "byte_start": 100 * number + part,
-                    "part": part,
-                    "is_first": part == 0,
-                    "is_last": part == len(document) - 1,
-                }
-            )
-            ids.append(piece)
-    pieces = pa.RecordBatch.from_pylist(rows, schema=DOCUMENT_PIECES)
-    arrays = pa.array(ids, pa.large_list(pa.uint16()))
+    batch, ids = pieces(documents)
     maker = RowMaker(
         token_shard_schema(999), ["a.txt"], bos=how.bos, eos=how.eos, max_row_tokens=1 << 30
     )
     places = sorted({0, len(ids), *(border % (len(ids) + 1) for border in borders)})
     return [
-        maker.make(pieces.slice(start, end - start), arrays.slice(start, end - start))
+        maker.make(batch.slice(start, end - start), ids.slice(start, end - start))
         for start, end in itertools.pairwise(places)
     ]
 

@@ -20,6 +20,7 @@ from bpe.errors import BadRecordError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.runner_setup import PRISM_VARIABLE, make_pipeline_options, runner_name
 from pipelines.worker_errors import WorkerError, own_error, reported_errors
+from tests.pipelines.worker_processes import is_running, worker_processes
 
 Run = Callable[..., Any]
 Tree = Callable[[Path], dict[str, bytes]]
@@ -107,28 +108,6 @@ def test_an_error_on_a_worker_is_one_message_on_every_runner(
     assert f"error: {source}: row 2" in err
     assert "Traceback" not in err
     assert "<<beam-bpe" not in err
-
-
-def worker_processes(driver: int) -> list[int]:
-    """Worker processes that a driver started, by their command lines."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes()
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == driver and b"pipelines.worker_process" in command:
-            found.append(int(entry.name))
-    return found
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process has not ended (a zombie, which has, shows no program)."""
-    try:
-        return Path(f"/proc/{pid}/exe").exists()
-    except OSError:
-        return False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

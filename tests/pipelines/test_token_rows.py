@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.token_rows import RowMaker, TokenRows
-from schemas.documents import DOCUMENT_PIECES
 from schemas.token_shards import token_shard_schema
+from tests.pipelines.document_pieces import pieces
 
 SCHEMA = token_shard_schema(999)
 BOS, EOS = 998, 999
-
-
-def pieces(documents: list[list[list[int]]]) -> tuple[pa.RecordBatch, pa.LargeListArray]:
-    """Documents as lists of pieces as lists of ids -> a batch of pieces, and their ids."""
-    rows, ids = [], []
-    for number, document in enumerate(documents):
-        for part, piece in enumerate(document):
-            rows.append(
-                {
-                    "text": b"x" * len(piece),
-                    "document_id": f"0:{number}",
-                    "source": "a.txt",
-                    "byte_start": 100 * number + part,
-                    "part": part,
-                    "is_first": part == 0,
-                    "is_last": part == len(document) - 1,
-                }
-            )
-            ids.append(piece)
-    batch = pa.RecordBatch.from_pylist(rows, schema=DOCUMENT_PIECES)
-    return batch, pa.array(ids, pa.large_list(pa.uint16()))
 
 
 def make(

@@ -16,6 +16,7 @@ import pytest
 
 from bpe.tokenizer import Tokenizer
 from pipelines.runner_setup import PRISM_VARIABLE
+from tests.pipelines.worker_processes import worker_processes
 
 Run = Callable[..., Any]
 
@@ -77,19 +78,6 @@ def test_a_chain_of_rounds_is_the_same_on_runners_that_take_it(
     assert process.returncode == 0, err
     assert run(*train, "--output", tmp_path / "driver").code == 0
     assert digest(tmp_path / "rounds") == digest(tmp_path / "driver")
-
-
-def worker_processes(driver: int) -> list[int]:
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            command = (entry / "cmdline").read_bytes()
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        if parent == driver and b"pipelines.worker_process" in command:
-            found.append(int(entry.name))
-    return found
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")

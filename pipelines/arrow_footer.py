@@ -18,6 +18,7 @@ FOOTER_MAGIC = b"ARROW1"
 _FOOTER_BATCHES = 3
 _MESSAGE_HEADER = 2
 _BATCH_LENGTH = 0
+_BATCH_NODES = 1
 _BLOCK = struct.Struct("<qi4xq")
 
 ReadAt = Callable[[int, int], bytes]
@@ -66,13 +67,27 @@ def batch_places(read_at: ReadAt, size: int) -> list[BatchPlace]:
 
 
 def batch_rows(read_at: ReadAt, place: BatchPlace) -> int:
-    """Number of rows of a record batch; errors as for `batch_places`."""
+    """Number of rows of a record batch, not negative.
+
+    It is written there twice: of the batch, and of its first column.
+
+    Raises:
+        ValueError: the metadata of the batch is damaged.
+    """
     data = read_at(place.start, place.metadata_bytes)
     # Files of Arrow before 0.15 have no mark in front of the length.
     message = _Flatbuffer(data[8:] if data.startswith(b"\xff\xff\xff\xff") else data[4:])
     header = message.follow(message.field(message.follow(0), _MESSAGE_HEADER))
     length = message.field(header, _BATCH_LENGTH)
-    return 0 if length is None else message.int64(length)
+    rows = 0 if length is None else message.int64(length)
+    nodes = message.follow(message.field(header, _BATCH_NODES))
+    in_column = message.int64(nodes + 4) if nodes and message.uint32(nodes) else rows
+    if rows < 0 or rows != in_column:
+        raise ValueError(
+            f"the metadata of the record batch at byte {place.start} is damaged: it has {rows} "
+            f"rows, and its first column {in_column}"
+        )
+    return rows
 
 
 class _Flatbuffer:

@@ -6,6 +6,7 @@ range that starts it. Both kinds occur under each of the usual names, so the con
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,11 +22,12 @@ from pipelines.rejects import Rejects
 from pipelines.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
 from pipelines.table_files import DamagedPartError, damage
 
-__all__ = ["arrow_columns", "check_arrow", "read_arrow"]
+__all__ = ["arrow_columns", "check_stream", "read_arrow"]
 
 _FEATHER_1 = b"FEA1"
 _CONTINUATION = b"\xff\xff\xff\xff"
 _WHAT = "the Arrow data"
+_MOST_ROWS = 2**63 - 1
 
 
 def read_arrow(
@@ -36,38 +38,45 @@ def read_arrow(
     Args:
         native: the open file, see `pipelines.table_files`.
         range_: bytes of the file.
-        options: the columns, and the longest text.
-        rejects: takes rows that cannot be used.
+        options: the columns, the longest text, and whether damaged record batches are left out.
+        rejects: takes rows and record batches that cannot be used.
 
     Raises:
         BadFileError: this is neither an IPC file nor a stream, or it has not the columns; a
-            `DamagedPartError` if only a part of it is found to be damaged.
+            `DamagedPartError` if a record batch of a file is damaged that is not to be left out.
     """
     file = range_.file
     columns = arrow_columns(native, file, options)
-    # Nobody else reads any of a stream.
-    is_stream = not _is_file(native, file)
-    for first_row, batch in _batches(native, range_, columns):
-        with damage(file, _WHAT, everywhere=is_stream):
+    is_file = _is_file(native, file)
+    if is_file:
+        leaves_out = options.on_bad_file == "skip"
+        batches = _file_batches(native, range_, columns, rejects if leaves_out else None)
+    elif range_.start == 0:
+        batches = _stream_batches(native, file, columns)
+    else:
+        return
+    for first_row, batch in batches:
+        # Nobody else reads any of a stream.
+        with damage(file, _WHAT, everywhere=not is_file):
             yield from documents_of_rows(file, batch, first_row, columns, options, rejects)
         # Local files are mapped: better to notice a change here than in the middle of a page.
         check_unchanged(file)
 
 
-def check_arrow(native: Any, range_: FileRange, options: ReadOptions) -> None:
-    """Read all of a file and forget it, to know beforehand that it can be read.
+def check_stream(native: Any, range_: FileRange, options: ReadOptions) -> None:
+    """Read all of a stream and forget it, to know beforehand that it can be read.
 
-    Only of a range that no other shares the file with: all of it, or the first of a stream.
+    Only for the range that reads it. Of a file, each record batch is looked at by itself.
 
     Raises:
         BadFileError: it cannot.
     """
     file = range_.file
-    if not range_.is_whole and (range_.start > 0 or _is_file(native, file)):
+    if range_.start > 0 or _is_file(native, file):
         return
     columns = arrow_columns(native, file, options)
-    for _, batch in _batches(native, FileRange(file, 0, None), columns):
-        with damage(file, _WHAT):
+    for _, batch in _stream_batches(native, file, columns):
+        with damage(file, _WHAT, everywhere=True):
             check_rows(batch, columns)
 
 
@@ -93,19 +102,17 @@ def _is_file(native: Any, file: InputFile) -> bool:
     return bool(start == FOOTER_MAGIC)
 
 
-def _batches(
-    native: Any, range_: FileRange, columns: TableColumns
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The batches that a range owns, each with the number of its first row, from 0."""
-    if _is_file(native, range_.file):
-        yield from _file_batches(native, range_, columns)
-    elif range_.start == 0:
-        yield from _stream_batches(native, range_.file, columns)
-
-
 def _file_batches(
-    native: Any, range_: FileRange, columns: TableColumns
+    native: Any, range_: FileRange, columns: TableColumns, rejects: Rejects | None
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The batches that a range owns, each with the number of its first row, from 0.
+
+    Args:
+        native: the open file.
+        range_: bytes of the file.
+        columns: to read.
+        rejects: takes damaged batches; None to stop at the first.
+    """
     file = range_.file
 
     def read_at(position: int, size: int) -> bytes:
@@ -115,30 +122,40 @@ def _file_batches(
 
     with damage(file, "the Arrow footer", everywhere=True):
         places = batch_places(read_at, file.size)
-        native.seek(0)
-        reader = pa.ipc.open_file(native)
-        reader = pa.ipc.open_file(native, options=_only(reader.schema, columns))
+        # Of all batches, whoever owns them: all ranges shall number rows alike, or none.
+        rows = [batch_rows(read_at, place) for place in places]
+        if sum(rows) > _MOST_ROWS:
+            raise ValueError(f"the record batches have {sum(rows)} rows")
+        reader = _open_file(native, columns)
         if reader.num_record_batches != len(places):
             raise ValueError(f"{reader.num_record_batches} batches, and {len(places)} places")
     end = file.size if range_.end is None else range_.end
-    first_row = 0
-    is_owned = [range_.start <= place.start < end for place in places]
-    behind_last = len(places) - is_owned[::-1].index(True) if any(is_owned) else 0
-    for index, place in enumerate(places[:behind_last]):
-        with damage(file, f"record batch {index}"):
-            rows = batch_rows(read_at, place)
-            batch = reader.get_batch(index) if is_owned[index] else None
-        if batch is not None:
-            if batch.num_rows != rows:
-                raise DamagedPartError(f"{file.path}: record batch {index} is damaged")
+    starts = itertools.accumulate(rows, initial=0)
+    for index, (place, first_row) in enumerate(zip(places, starts, strict=False)):
+        if not range_.start <= place.start < end:
+            continue
+        try:
+            with damage(file, f"record batch {index}"):
+                batch = reader.get_batch(index)
+                if batch.num_rows != rows[index]:
+                    raise ValueError(f"{batch.num_rows} rows, and {rows[index]} by its metadata")
+                if rejects is not None:
+                    check_rows(batch, columns)
+        except DamagedPartError as error:
+            if rejects is None:
+                raise
+            rejects.bad_part(file, error, first_row=first_row, rows=rows[index])
+            # What becomes of the next batch shall not depend on this one.
+            reader = _open_file(native, columns)
+        else:
             yield first_row, batch
-        first_row += rows
 
 
 def _stream_batches(
     native: Any, file: InputFile, columns: TableColumns
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     with damage(file, "the Arrow schema", everywhere=True):
+        native.seek(0)
         schema = pa.ipc.open_stream(native).schema
         native.seek(0)
         reader = pa.ipc.open_stream(native, options=_only(schema, columns))
@@ -151,6 +168,12 @@ def _stream_batches(
         yield first_row, batch
         first_row += batch.num_rows
     _check_end(native, file)
+
+
+def _open_file(native: Any, columns: TableColumns) -> pa.ipc.RecordBatchFileReader:
+    native.seek(0)
+    schema = pa.ipc.open_file(native).schema
+    return pa.ipc.open_file(native, options=_only(schema, columns))
 
 
 def _only(schema: pa.Schema, columns: TableColumns) -> pa.ipc.IpcReadOptions:

@@ -20,11 +20,11 @@ from pipelines.byte_streams import (
 from pipelines.file_formats import TABLE_FORMATS
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
-from pipelines.read_arrow import check_arrow, read_arrow
+from pipelines.read_arrow import check_stream, read_arrow
 from pipelines.read_csv import read_csv
 from pipelines.read_jsonl import read_jsonl
 from pipelines.read_options import ReadOptions
-from pipelines.read_parquet import check_parquet, read_parquet
+from pipelines.read_parquet import read_parquet
 from pipelines.read_rows import read_lines, read_separated
 from pipelines.read_text import read_text
 from pipelines.rejects import Rejects
@@ -58,8 +58,8 @@ def read_unit(
     Raises:
         BadRecordError, BadFileError: bad input where the policy is to stop. Two kinds of bad files
             stop the run under any policy, since some of them may be in the output already: one
-            that turns out to be bad after some of it was handed on, and one that changed,
-            vanished or is damaged somewhere while other units read other ranges of it.
+            that turns out to be bad after some of it was handed on, and one that changed or
+            vanished while other units read other ranges of it.
         SettingsError: a stretch of text that cannot be cut is longer than `max_row_bytes`.
     """
     batches = (
@@ -91,8 +91,10 @@ def _read(
     try:
         if options.on_bad_file == "skip":
             # Damage may come to light at the end only, when it is too late to leave the file out.
-            if is_table:
-                _check_whole_table(range_, options)
+            # (Of a Parquet or Arrow file, each part is looked at before it is used.)
+            if file.format == "arrow":
+                with open_table_file(file, mapped=True) as native:
+                    check_stream(native, range_, options)
             elif file.compression != "none":
                 check_whole(file)
         if is_table:
@@ -104,8 +106,11 @@ def _read(
             yield batch
         check_unchanged(file)
     except BadFileError as error:
-        is_partial = isinstance(error, UnstableFileError | DamagedPartError)
-        if (is_partial and not range_.is_whole) or (handed_on and options.on_bad_file == "skip"):
+        # Others may have read their ranges of a file that is no longer the one that it was.
+        is_too_late = isinstance(error, UnstableFileError) and not range_.is_whole
+        if options.on_bad_file == "skip":
+            is_too_late |= handed_on or isinstance(error, DamagedPartError)
+        if is_too_late:
             raise _not_to_be_left_out(error, options) from error
         rejects.bad_file(range_, error)
 
@@ -126,13 +131,6 @@ def _table_batches(
     # Parquet's pages are unpacked and so copied anyway; Arrow's batches are used where they are.
     with open_table_file(range_.file, mapped=not is_parquet) as native:
         yield from (read_parquet if is_parquet else read_arrow)(native, range_, options, rejects)
-
-
-def _check_whole_table(range_: FileRange, options: ReadOptions) -> None:
-    """Read a table once and forget it, unless units share it."""
-    is_parquet = range_.file.format == "parquet"
-    with open_table_file(range_.file, mapped=not is_parquet) as native:
-        (check_parquet if is_parquet else check_arrow)(native, range_, options)
 
 
 def _not_to_be_left_out(error: BadFileError, options: ReadOptions) -> BadFileError:

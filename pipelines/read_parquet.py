@@ -15,7 +15,7 @@ from pipelines.rejects import Rejects
 from pipelines.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
 from pipelines.table_files import DamagedPartError, damage
 
-__all__ = ["check_parquet", "parquet_columns", "read_parquet"]
+__all__ = ["parquet_columns", "read_parquet"]
 
 # A column is read from storage in pieces of this size, so that no row group is in memory whole.
 _BUFFER_BYTES = 1 << 20
@@ -35,45 +35,71 @@ def read_parquet(
     Args:
         native: the open file, see `pipelines.table_files`.
         range_: bytes of the file.
-        options: the columns, and the longest text.
-        rejects: takes rows that cannot be used.
+        options: the columns, the longest text, and whether damaged row groups are left out.
+        rejects: takes rows and row groups that cannot be used.
 
     Raises:
         BadFileError: this is no Parquet file, or it has not the columns; a `DamagedPartError` if
-            only a part of it is found to be damaged.
+            a row group is damaged that is not to be left out.
     """
     file = range_.file
     parquet = _open(native, file)
     columns = find_columns(parquet.schema_arrow, options, file.path)
+    end = file.size if range_.end is None else range_.end
     first_row = 0
-    for group in range(parquet.metadata.num_row_groups):
-        end = range_.file.size if range_.end is None else range_.end
-        if range_.start <= _start(parquet.metadata.row_group(group), file) < end:
+    for group, (start, rows) in enumerate(_groups(parquet, file)):
+        if range_.start <= start < end and not (
+            options.on_bad_file == "skip"
+            and _is_left_out(parquet, group, columns, file, first_row, rejects)
+        ):
+            row = first_row
             for batch in _batches(parquet, group, columns, file):
-                with damage(file, f"row group {group}"):
-                    yield from documents_of_rows(file, batch, first_row, columns, options, rejects)
-                first_row += batch.num_rows
-        else:
-            first_row += parquet.metadata.row_group(group).num_rows
+                with damage(file, _name(group)):
+                    yield from documents_of_rows(file, batch, row, columns, options, rejects)
+                row += batch.num_rows
+        first_row += rows
 
 
-def check_parquet(native: Any, range_: FileRange, options: ReadOptions) -> None:
-    """Read all of a file and forget it, to know beforehand that it can be read.
+def _groups(parquet: Any, file: InputFile) -> list[tuple[int, int]]:
+    """Where each row group starts, and how many rows it has: the same for all ranges of a file."""
+    with damage(file, "the Parquet footer", everywhere=True):
+        groups = [
+            parquet.metadata.row_group(group) for group in range(parquet.metadata.num_row_groups)
+        ]
+        rows = [int(group.num_rows) for group in groups]
+        if min(rows, default=0) < 0 or sum(rows) != parquet.metadata.num_rows:
+            raise ValueError(
+                f"it has row groups of {sum(rows)} rows, and says {parquet.metadata.num_rows}"
+            )
+        return list(zip([_start(group, file) for group in groups], rows, strict=True))
 
-    Only of a range that no other shares the file with.
 
-    Raises:
-        BadFileError: it cannot.
+def _is_left_out(
+    parquet: Any,
+    group: int,
+    columns: TableColumns,
+    file: InputFile,
+    first_row: int,
+    rejects: Rejects,
+) -> bool:
+    """Read a row group and forget it, to know before any of it is used that all of it can be.
+
+    If it cannot, it is set aside. One range owns it, and the footer says how many rows it has, so
+    that neither depends on how the file is cut.
     """
-    if not range_.is_whole:
-        return
-    file = range_.file
-    parquet = _open(native, file)
-    columns = find_columns(parquet.schema_arrow, options, file.path)
-    for group in range(parquet.metadata.num_row_groups):
+    try:
         for batch in _batches(parquet, group, columns, file):
-            with damage(file, f"row group {group}"):
+            with damage(file, _name(group)):
                 check_rows(batch, columns)
+    except DamagedPartError as error:
+        rows = parquet.metadata.row_group(group).num_rows
+        rejects.bad_part(file, error, first_row=first_row, rows=rows)
+        return True
+    return False
+
+
+def _name(group: int) -> str:
+    return f"row group {group}"
 
 
 def parquet_columns(native: Any, file: InputFile, options: ReadOptions) -> TableColumns:
@@ -114,12 +140,12 @@ def _batches(
         DamagedPartError: they cannot be read, or are fewer.
     """
     metadata = parquet.metadata.row_group(group)
-    what = f"row group {group}"
+    what = _name(group)
     rows = held_rows = held_bytes = 0
     held: list[pa.RecordBatch] = []
     with damage(file, what):
         batches = parquet.iter_batches(
-            batch_size=_rows_at_a_time(metadata, columns),
+            batch_size=_rows_at_a_time(metadata, parquet.schema, columns),
             row_groups=[group],
             columns=columns.leaves,
             use_threads=False,
@@ -150,12 +176,13 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
 
 
-def _rows_at_a_time(group: Any, columns: TableColumns) -> int:
+def _rows_at_a_time(group: Any, schema: Any, columns: TableColumns) -> int:
     """So many rows that they make about `_BATCH_BYTES` of text."""
     path = ".".join(columns.text)
-    chunks = [group.column(index) for index in range(group.num_columns)]
-    for chunk in chunks:
-        if chunk.path_in_schema == path and chunk.num_values:
+    # By the schema: there may be thousands of columns.
+    places = [index for index in range(len(schema)) if schema.column(index).path == path]
+    for chunk in map(group.column, places):
+        if chunk.num_values:
             average = max(1, chunk.total_uncompressed_size // chunk.num_values)
             most = _BATCH_BYTES // average
             if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:

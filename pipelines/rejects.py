@@ -20,9 +20,10 @@ from pipelines.output_files import join, write_atomically
 from pipelines.plan import FileRange, Unit
 from pipelines.read_options import ReadOptions
 
-__all__ = ["BAD_FILE", "RAW_BYTES_KEPT", "Rejects", "check_limit", "rejected_rows"]
+__all__ = ["BAD_FILE", "BAD_PART", "RAW_BYTES_KEPT", "Rejects", "check_limit", "rejected_rows"]
 
 BAD_FILE = "bad_file"
+BAD_PART = "bad_part"
 # Of a bad row's bytes, so many go into the record.
 RAW_BYTES_KEPT = 64 << 10
 # Records beyond this wait in a temporary file, not in memory.
@@ -38,7 +39,7 @@ class Rejects:
 
     Attributes:
         counts: rows set aside, by reason, and files under `bad_file`: each once, in the unit that
-            reads its start.
+            reads its start. Of damaged parts of files, the rows under `bad_part`.
         accepted: anomalies that are read all the same, by name; see `pipelines.anomalies`.
         documents_in: documents that started so far: those handed on, dropped as empty, or set
             aside as rows. Rows inside files that are set aside are not among them.
@@ -56,7 +57,7 @@ class Rejects:
 
     @property
     def rejected_records(self) -> int:
-        """Rows set aside, of all reasons; files are not counted."""
+        """Rows set aside, of all reasons, those in damaged parts too; files are not counted."""
         return rejected_rows(self.counts)
 
     def bad_record(
@@ -95,12 +96,24 @@ class Rejects:
         self.counts[reason] += 1
         self.documents_in += 1
         self._add(file, row, byte_offset, reason, message, raw, raw_bytes)
-        limit = self._options.max_bad_records
-        if limit is not None and self.rejected_records > limit:
-            raise BadRecordError(
-                f"more than --max-bad-records={limit} bad rows in unit {self.unit.index} "
-                f"({_summary(self.counts)}); the last one is {text}"
-            )
+        self._stop_at_limit(f"the last one is {text}")
+
+    def bad_part(self, file: InputFile, error: BadFileError, *, first_row: int, rows: int) -> None:
+        """Set a part of a file aside: a row group of Parquet, or a record batch of Arrow.
+
+        Args:
+            file: that holds it.
+            error: what is wrong with it.
+            first_row: of the part, from 0.
+            rows: how many it has, by the file's metadata.
+
+        Raises:
+            BadRecordError: these are too many rows.
+        """
+        self.counts[BAD_PART] += rows
+        self.documents_in += rows
+        self._add(file, first_row + 1, None, BAD_PART, str(error), b"", None, rows=rows)
+        self._stop_at_limit(f"{rows} of them are in a damaged part: {error}")
 
     def bad_file(self, range_: FileRange, error: BadFileError) -> None:
         """Set a file aside, or stop.
@@ -124,7 +137,8 @@ class Rejects:
 
         Fields: file, source, row (from 1, or null), byte_offset (or null), reason, message,
         raw_base64 (at most `RAW_BYTES_KEPT` bytes of the row, or of its text where rows lie in
-        columns) and raw_bytes (how many it has).
+        columns) and raw_bytes (how many it has). Of a damaged part, row is its first, and one more
+        field, rows, says how many it has.
         """
         self._records.seek(0)
         return self._records.read()
@@ -144,6 +158,14 @@ class Rejects:
         write_atomically(directory, name, self.to_jsonl())
         return name
 
+    def _stop_at_limit(self, last: str) -> None:
+        limit = self._options.max_bad_records
+        if limit is not None and self.rejected_records > limit:
+            raise BadRecordError(
+                f"more than --max-bad-records={limit} bad rows in unit {self.unit.index} "
+                f"({_summary(self.counts)}); {last}"
+            )
+
     def _add(
         self,
         file: InputFile,
@@ -153,6 +175,7 @@ class Rejects:
         message: str,
         raw: bytes | memoryview,
         raw_bytes: int | None,
+        **others: int,
     ) -> None:
         record = {
             "file": file.path,
@@ -163,13 +186,14 @@ class Rejects:
             "message": message,
             "raw_base64": base64.b64encode(raw[:RAW_BYTES_KEPT]).decode("ascii"),
             "raw_bytes": len(raw) if raw_bytes is None else raw_bytes,
+            **others,
         }
         self._records.seek(0, 2)
         self._records.write(json.dumps(record).encode("ascii") + b"\n")
 
 
 def rejected_rows(counts: Mapping[str, int]) -> int:
-    """Rows among what was set aside; files are not counted."""
+    """Rows among what was set aside, those in damaged parts too; files are not counted."""
     return sum(counts.values()) - counts.get(BAD_FILE, 0)
 
 

@@ -16,8 +16,9 @@ __all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rej
 
 _LONGEST_VALUE = 200
 _POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records")
-# The name under which rejects count files, `pipelines.rejects.BAD_FILE`.
-_BAD_FILE = "bad_file"
+# The names under which rejects count files and rows of their damaged parts; see
+# `pipelines.rejects`.
+_OF_FILES = ("bad_file", "bad_part")
 
 
 def reading_settings(read: ReadOptions) -> dict[str, Any]:
@@ -32,7 +33,7 @@ def reading_settings(read: ReadOptions) -> dict[str, Any]:
 
 def refused_rejects(rejects: Mapping[str, int], read: ReadOptions) -> bool:
     """Whether rows or files were set aside at which this run is to stop."""
-    files = rejects.get(_BAD_FILE, 0)
+    files = sum(rejects.get(name, 0) for name in _OF_FILES)
     rows = sum(rejects.values()) - files
     return (files > 0 and read.on_bad_file == "fail") or (rows > 0 and read.on_bad_record == "fail")
 

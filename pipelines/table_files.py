@@ -21,7 +21,7 @@ _REMEDY = "make or copy the file again"
 
 
 class DamagedPartError(BadFileError):
-    """A part of a file is damaged; those who read other parts may not have noticed.
+    """A part of a file is damaged that stands by itself, and that one range reads.
 
     The type stays inside the process; a worker hands on a `BadFileError`.
     """
@@ -67,6 +67,7 @@ def damage(file: InputFile, what: str, *, everywhere: bool = False) -> Iterator[
 
     Raises:
         BadFileError: instead of Arrow's error; a `DamagedPartError` unless `everywhere`.
+        UnstableFileError: storage failed, which says nothing about the file.
     """
     try:
         yield
@@ -75,7 +76,11 @@ def damage(file: InputFile, what: str, *, everywhere: bool = False) -> Iterator[
     except (pa.ArrowException, OSError, ValueError) as error:
         # Arrow may add its own call stack in further lines.
         reason = (str(error) or type(error).__name__).partition("\n")[0].rstrip(". ")
-        kind = BadFileError if everywhere else DamagedPartError
+        # Arrow raises an OSError for damage as well, but then without a number.
+        if isinstance(error, OSError) and error.errno is not None:
+            kind: type[BadFileError] = UnstableFileError
+        else:
+            kind = BadFileError if everywhere else DamagedPartError
         raise kind(f"{file.path}: {what} cannot be read: {reason}; {_REMEDY}") from error
 
 

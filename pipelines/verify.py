@@ -263,8 +263,12 @@ def _check_rejects(output: str, manifest: Manifest) -> int:
 def _reasons(output: str, name: str) -> dict[str, int]:
     try:
         rows = read_bytes(join(output, name)).splitlines()
-        return dict(Counter(str(json.loads(row)["reason"]) for row in rows))
-    except (ValueError, KeyError, TypeError) as error:
+        counts: Counter[str] = Counter()
+        for row in map(json.loads, rows):
+            # An entry stands for a row or a file, or for the rows of a part.
+            counts[str(row["reason"])] += int(row.get("rows", 1))
+        return dict(counts)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise _failure(output, name, f"is damaged: {error!r}") from error
 
 

@@ -29,7 +29,8 @@ class CountTotals:
     Attributes:
         documents, bytes: that were counted; bytes are of text.
         words, occurrences: distinct pre-tokens, and all of them; occurrences may pass int64.
-        rejects: rows set aside, by reason; files under `bad_file`.
+        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
+            parts of files under `bad_part`.
         accepted: anomalies that were read all the same, by name.
         special_text: how often each special token of the training is spelled out in the documents'
             text, 0 included; the settings say what became of them.

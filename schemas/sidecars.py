@@ -56,7 +56,8 @@ class UnitTotals:
         parts: how many shards the unit has, in all splits.
         documents_in: documents met: those in the shards, rejected rows, and those left out as
             empty (`accepted["dropped_empty"]`).
-        rejects: rows set aside, by reason; files under `bad_file`.
+        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
+            parts of files under `bad_part`.
         accepted: anomalies that were read all the same, by name.
         special_text: how often special tokens are spelled out in the documents' text, by token, if
             at all; the settings say what became of them.
@@ -171,7 +172,8 @@ class OutputTotals:
             `packing.dropped_documents` together.
         rejected: rows set aside.
         dropped: documents left out as empty.
-        rejects: rows set aside, by reason; files under `bad_file`.
+        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
+            parts of files under `bad_part`.
         accepted: anomalies that were read all the same, by name.
         special_text: how often special tokens are spelled out in the documents' text, by token.
         packing: what packing added or left out; zeros without packing.

@@ -7,17 +7,16 @@ each has the text that its ids spell, so that places and sizes of rows stay true
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.errors import BpeError, SettingsError
-from bpe.stream_encoder import StreamEncoder, StreamLimitError
+from bpe.stream_encoder import StreamLimitError
 from bpe.tokenizer import Tokenizer
 from pipelines.plan import Unit
 from pipelines.special_text import refuse_special_text
+from pipelines.text_stream import TextStream
 from pipelines.token_lengths import token_lengths
 from schemas.documents import DOCUMENT_PIECES
 
@@ -86,8 +85,13 @@ class PieceEncoder:
         if self._special_text == "reject":
             refuse_special_text(self._tokenizer.specials, piece, self._unit)
         if self._stretch is None:
-            cuts = self._special_text == "allow" and bool(self._tokenizer.special_tokens)
-            self._stretch = _Stretch(self._tokenizer, piece, self._limit, cuts_at_specials=cuts)
+            stream = TextStream(
+                self._tokenizer,
+                limit_bytes=self._limit,
+                block_bytes=_BLOCK_BYTES,
+                cuts_at_specials=self._special_text == "allow",
+            )
+            self._stretch = _Stretch(self._tokenizer, piece, stream)
             self.streamed += 1
         try:
             encoded = self._stretch.feed(piece, ends=not goes_on)
@@ -110,15 +114,11 @@ class _Stretch:
         byte_start: place in the file of the first byte without ids.
     """
 
-    def __init__(
-        self, tokenizer: Tokenizer, piece: pa.RecordBatch, limit: int, *, cuts_at_specials: bool
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, piece: pa.RecordBatch, stream: TextStream) -> None:
         self.byte_start: int = piece["byte_start"][0].as_py()
         self._tokenizer = tokenizer
         self._lengths = token_lengths(tokenizer)
-        self._limit = limit
-        self._cuts_at_specials = cuts_at_specials
-        self._stream = self._new_stream()
+        self._stream = stream
         self._is_first: bool = piece["is_first"][0].as_py()
         self._text = b""  # without ids so far
 
@@ -130,7 +130,7 @@ class _Stretch:
             ends: whether it is the last one.
         """
         text: bytes = piece["text"][0].as_py()
-        found = list(self._feed_specials(text) if self._cuts_at_specials else self._feed(text))
+        found = [self._stream.feed(text)]
         if ends:
             found.append(self._stream.finish())
         ids = np.concatenate(found)
@@ -153,23 +153,6 @@ class _Stretch:
         values = pa.array(ids).cast(self._tokenizer.id_type)
         lists = pa.LargeListArray.from_arrays(pa.array([0, len(ids)], pa.int64()), values)
         return pa.RecordBatch.from_pylist([columns], schema=DOCUMENT_PIECES), lists
-
-    def _new_stream(self) -> StreamEncoder:
-        return self._tokenizer.stream_encoder(limit_bytes=self._limit, block_bytes=_BLOCK_BYTES)
-
-    def _feed(self, text: bytes | memoryview) -> Iterator[npt.NDArray[Any]]:
-        yield self._stream.feed(text)
-
-    def _feed_specials(self, text: bytes) -> Iterator[npt.NDArray[Any]]:
-        """A special token ends a document, and another one begins behind it."""
-        view = memoryview(text)
-        for start, end, special_id in self._tokenizer.specials.split(text):
-            if special_id is None:
-                yield from self._feed(view[start:end])
-                continue
-            yield self._stream.finish()
-            yield np.array([special_id], np.uint32)
-            self._stream = self._new_stream()
 
 
 def _place(pieces: pa.RecordBatch) -> str:

@@ -34,6 +34,7 @@ from pipelines.shuffle_buckets import UNIT_FOLDER, UNIT_RECORD_FILE, unit_record
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from pipelines.verify_packed import PackedCheck
 from pipelines.verify_shard import RowSettings, ShardCheck
+from pipelines.verify_streamed import DocumentRows
 from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
 
 __all__ = ["Verified", "verify_output"]
@@ -47,6 +48,8 @@ class Verified:
         shards: files whose hash and content agree with the manifest.
         rows, tokens: in all shards.
         encoded_again: rows whose ids were made again and agree.
+        passed_over: rows of documents that were encoded as streams, looked at but without ids of
+            their own to compare with; see `pipelines.verify_streamed`.
         rejects_files: lists of rejected rows that agree with the counts.
         packed, split, shuffled: what the output is, besides encoded.
         text_bytes: whether the bytes of text were compared with what the ids decode to; a
@@ -57,6 +60,7 @@ class Verified:
     rows: int = 0
     tokens: int = 0
     encoded_again: int = 0
+    passed_over: int = 0
     rejects_files: int = 0
     packed: bool = False
     split: bool = False
@@ -93,15 +97,51 @@ def verify_output(
         text_bytes=not tokenizer.lossy,
     )
     check = ShardCheck if settings.pack is None else PackedCheck
-    streamed = manifest.totals.accepted.get("streamed", 0) > 0
+    documents = _DocumentsOf(manifest, tokenizer, settings, full=full)
     for sidecar in manifest.shards:
-        checked = check(output, sidecar, tokenizer, settings, streamed=streamed)
+        rows = documents.of_shard(sidecar)
+        checked = check(output, sidecar, tokenizer, settings, documents=rows)
         done.encoded_again += checked.run(full=full)
         done.shards += 1
         done.rows += sidecar.rows
         done.tokens += sidecar.tokens
         progress(done.shards)
+    checked_rows, done.passed_over = documents.counts()
+    done.encoded_again += checked_rows
     return done
+
+
+class _DocumentsOf:
+    """Who follows documents through the shards in which some were encoded as streams."""
+
+    def __init__(
+        self, manifest: Manifest, tokenizer: Tokenizer, settings: RowSettings, *, full: bool
+    ) -> None:
+        self._rows = DocumentRows(
+            tokenizer,
+            limit_bytes=settings.max_row_bytes,
+            special_text=settings.special_text,
+            follows=full,
+            ends_at_boundary=settings.shuffle == "none",
+        )
+        units = {each.unit: each.unit_totals for each in manifest.shards if each.unit_totals}
+        if settings.shuffle == "global":
+            # Any bucket may have documents of any unit.
+            everywhere = "streamed" in manifest.totals.accepted
+            self._streamed = {unit for unit in units if everywhere}
+        else:
+            self._streamed = {unit for unit in units if "streamed" in units[unit].accepted}
+        if settings.pack is not None:
+            self._streamed = set()
+
+    def of_shard(self, sidecar: ShardSidecar) -> DocumentRows | None:
+        """For the next shard; None where each row must stand for itself."""
+        return self._rows if sidecar.unit in self._streamed else None
+
+    def counts(self) -> tuple[int, int]:
+        """Rows encoded again, and rows passed over; nothing may come after it."""
+        self._rows.close()
+        return self._rows.checked, self._rows.passed
 
 
 def _failure(output: str, name: str, what: str) -> OutputError:

@@ -111,10 +111,9 @@ class PackedCheck(ShardCheck):
         flags: npt.NDArray[np.bool_] = batch[name].flatten().to_numpy(zero_copy_only=False)
         return flags
 
-    def _may_be_streamed(self, batch: pa.RecordBatch, row: int) -> bool:
-        """Never: only whole documents are encoded again."""
-        del batch, row
-        return False
+    def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
+        """Not in packed rows, of which only whole documents are encoded again."""
+        del batch, full
 
     def _whole_documents(
         self, batch: pa.RecordBatch

@@ -22,6 +22,7 @@ from pipelines.output_files import exists, join, open_for_reading
 from pipelines.shard_files import ShardFacts
 from pipelines.split_documents import Splitter
 from pipelines.token_lengths import token_lengths
+from pipelines.verify_streamed import DocumentRows, StoredRow
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
@@ -42,6 +43,7 @@ class RowSettings(msgspec.Struct):
     eos: int | None
     special_text: str
     max_row_tokens: int | None
+    max_row_bytes: int
     splits: list[tuple[str, str]]
     pack: int | None
     pack_tail: str | None
@@ -63,7 +65,8 @@ class ShardCheck:
         sidecar: what the manifest says of the shard.
         tokenizer: that made the ids.
         settings: of the run.
-        streamed: whether documents were encoded as streams: then a row may end within a pre-token.
+        documents: where documents were encoded as streams, so that a row may end within a
+            pre-token: takes the rows of documents of several rows.
     """
 
     def __init__(
@@ -73,13 +76,13 @@ class ShardCheck:
         tokenizer: Tokenizer,
         settings: RowSettings,
         *,
-        streamed: bool = False,
+        documents: DocumentRows | None = None,
     ) -> None:
         self._path = join(output, sidecar.file)
         self._sidecar = sidecar
         self._tokenizer = tokenizer
         self._settings = settings
-        self._streamed = streamed
+        self._documents = documents
         self._lengths = token_lengths(tokenizer)
         self._splitter = Splitter(settings.splits, settings.seed or 0) if settings.splits else None
         self._facts = ShardFacts()
@@ -111,6 +114,7 @@ class ShardCheck:
                     self._check_rows(batch)
                     if full or self._facts.tokens < _SAMPLE_IDS:
                         again += self._encode_again(batch, full=full)
+                        self._follow_documents(batch, full=full)
                     self._facts.add(batch)
         except BpeError:
             raise
@@ -222,8 +226,6 @@ class ShardCheck:
             except BpeError as error:
                 raise self._row_failure(row, str(error)) from error
             if not np.array_equal(again, ids):
-                if self._may_be_streamed(batch, row):
-                    continue
                 raise self._row_failure(
                     row,
                     f"({name}): encoding its text again gives {len(again)} "
@@ -233,24 +235,47 @@ class ShardCheck:
             seen += len(ids)
         return checked
 
-    def _may_be_streamed(self, batch: pa.RecordBatch, row: int) -> bool:
-        """Whether a row may begin or end within a pre-token, which alone may have other ids."""
-        is_whole = batch["part"][row].as_py() == 0 and batch["is_last"][row].as_py()
-        return self._streamed and not is_whole
+    def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
+        """Encode documents of several rows again where a row alone may have other ids."""
+        if self._documents is None:
+            return
+        parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
+        seen = 0
+        for row in range(batch.num_rows):
+            if _is_whole(parts[row], is_last=lasts[row]):
+                continue
+            if not full and seen > _SAMPLE_IDS:
+                break
+            ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
+            seen += len(ids)
+            number = self._facts.rows + row
+            # A unit begins at a certain cut, and without a shuffle so does its first row.
+            begins = self._sidecar.part == number == 0 and self._settings.shuffle == "none"
+            stored = StoredRow(
+                f"{self._path}: row {number}",
+                batch["document_id"][row].as_py(),
+                parts[row],
+                self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row]),
+                is_last=lasts[row],
+                is_boundary=begins or parts[row] == 0,
+            )
+            self._documents.add(stored)
 
     def _whole_documents(
         self, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:
         """What stands for itself, without BOS and EOS: (row, document, ids).
 
-        These are rows that hold a whole piece. One longer than `max_row_tokens` goes over several
-        rows, whose texts cannot be encoded alone: such rows are full, or follow a full one.
+        These are rows that hold a whole piece, or a whole document where pieces may not stand for
+        themselves. One longer than `max_row_tokens` goes over several rows, whose texts cannot be
+        encoded alone: such rows are full, or follow a full one.
         """
         parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
         for row in range(batch.num_rows):
             ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
             is_full = len(ids) >= self._max_row_tokens()
             alone = not is_full and not self._after_full
+            alone &= self._documents is None or _is_whole(parts[row], is_last=lasts[row])
             self._after_full = is_full
             if alone:
                 name = batch["document_id"][row].as_py()
@@ -273,3 +298,8 @@ class ShardCheck:
 
     def _failure(self, what: str) -> OutputError:
         return OutputError(f"{self._path}: {what}")
+
+
+def _is_whole(part: int, *, is_last: bool) -> bool:
+    """Whether a row holds a whole document."""
+    return part == 0 and is_last

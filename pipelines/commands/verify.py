@@ -36,6 +36,12 @@ def _verify_shards(directory: str, *, full: bool) -> None:
     rejects = f"{format_count(done.rejects_files)} lists of rejects, " if done.rejects_files else ""
     layout = "padding, " * done.packed + "the split of each document, " * done.split
     again = "whole documents" if done.packed else "rows"
+    passed = (
+        f"{format_count(done.passed_over)} rows of streamed documents that do not stand for "
+        f"themselves{'' if full else ' (--full encodes whole documents)'}, "
+        if done.passed_over
+        else ""
+    )
     order = "the order of the shuffle, " if done.shuffled else ""
     sys.stdout.write(
         f"{directory} is whole: {format_count(done.shards)} shards, {format_count(done.rows)} "
@@ -43,8 +49,8 @@ def _verify_shards(directory: str, *, full: bool) -> None:
         f"checked: each shard's sha256, columns, ids, BOS and EOS, {layout}{size}counts; sidecars, "
         f"totals, settings and their digest, {rejects}the tokenizer and its golden texts; "
         f"{format_count(done.encoded_again)} {again} encoded again gave the same ids\n"
-        f"not checked: {order}the input files, and what the manifest says of plan, program and "
-        "backend\n"
+        f"not checked: {passed}{order}the input files, and what the manifest says of plan, program "
+        "and backend\n"
     )
 
 

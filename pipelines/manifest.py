@@ -15,8 +15,8 @@ from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
 from pipelines.encode_settings import EncodeSettings
+from pipelines.folder_kinds import recognize, what_to_give
 from pipelines.output_files import (
-    exists,
     join,
     list_files,
     remove_temporary_files,
@@ -279,13 +279,12 @@ def read_manifest(output: str) -> Manifest:
     """The manifest of a finished folder.
 
     Raises:
-        OutputError: there is none, or it is damaged.
+        OutputError: there is none, or it is damaged; says what the folder is, and what to give.
     """
+    place = recognize(output)
+    if place.kind != "shards":
+        raise OutputError(f"{output}: {place.what}; {what_to_give(place)}")
     path = join(output, MANIFEST)
-    if not exists(path):
-        raise OutputError(
-            f"{path}: is missing: the folder is no finished output of beam-bpe encode"
-        )
     return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
 
 

@@ -17,8 +17,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bpe.backend import get_backend
 from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
-from bpe.tokenizer_loading import load_tokenizer
 from pipelines.commands import job
+from pipelines.commands.given_tokenizer import load_given_tokenizer
 from pipelines.encode_documents import EncodeDocuments
 from pipelines.encode_settings import EncodeSettings
 from pipelines.inputs import ReadOptions
@@ -53,7 +53,7 @@ def run(arguments: Namespace) -> int:
     watch = Stopwatch()
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
-    tokenizer = load_tokenizer(arguments.tokenizer, pretokenizer=arguments.pretokenizer)
+    tokenizer = load_given_tokenizer(arguments)
     job.tell_lossy(tokenizer)
     settings = _settings(arguments, tokenizer, read)
     inputs = job.list_and_report(arguments, read)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
 from pipelines.manifest import read_manifest
-from pipelines.output_files import join, open_for_reading
+from pipelines.output_files import exists, join, open_for_reading
 from pipelines.progress import format_count
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 
@@ -71,11 +72,32 @@ def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:
 
 def _first_rows(paths: list[str], count: int) -> Iterator[dict[str, Any]]:
     for path in paths:
+        for batch in _batches(path):
+            for row in batch.slice(0, count).to_pylist():
+                yield row
+                count -= 1
+            if count == 0:
+                return
+
+
+def _batches(path: str) -> Iterator[pa.RecordBatch]:
+    """The batches of a shard.
+
+    Raises:
+        OutputError: the file is damaged, or not there.
+    """
+    remedy = "beam-bpe verify checks the whole output"
+    if not exists(path):
+        raise OutputError(f"{path}: is missing; {remedy}")
+    try:
         with open_for_reading(path) as file:
             reader = pa.ipc.open_file(file)
             for index in range(reader.num_record_batches):
-                for row in reader.get_batch(index).slice(0, count).to_pylist():
-                    if count == 0:
-                        return
-                    yield row
-                    count -= 1
+                batch = reader.get_batch(index)
+                batch.validate(full=True)
+                yield batch
+    except BpeError:
+        raise
+    except (OSError, ValueError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0]
+        raise OutputError(f"{path}: the shard is damaged ({reason}); {remedy}") from error

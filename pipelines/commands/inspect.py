@@ -6,14 +6,14 @@ import sys
 from argparse import Namespace
 
 from bpe.tokenizer import Tokenizer
-from bpe.tokenizer_loading import load_tokenizer
+from pipelines.commands.given_tokenizer import load_given_tokenizer
 
 __all__ = ["run"]
 
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
-    tokenizer = load_tokenizer(arguments.tokenizer, pretokenizer=arguments.pretokenizer)
+    tokenizer = load_given_tokenizer(arguments)
     if arguments.text is not None:
         _print_pieces(tokenizer, arguments.text)
     else:

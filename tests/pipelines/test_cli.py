@@ -158,7 +158,7 @@ def test_an_error_of_ours_is_one_line_and_exit_code_1(tmp_path: Path, run: Run) 
     outcome = run("head", tmp_path)
     assert outcome.code == 1
     assert outcome.err.startswith("error: ")
-    assert "manifest.json" in outcome.err
+    assert "holds no output of beam-bpe" in outcome.err
     assert outcome.err.count("\n") == 1
 
 

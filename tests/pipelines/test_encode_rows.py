@@ -218,5 +218,5 @@ def test_a_damaged_or_unfinished_output_is_no_source(encoded: Path) -> None:
         _ = pipeline | source
     assert "sha256" in str(own_error(raised.value))
     (encoded / "manifest.json").unlink()
-    with pytest.raises(OutputError, match="no finished output"):
+    with pytest.raises(OutputError, match="is not finished"):
         ReadTokenShards(str(encoded))

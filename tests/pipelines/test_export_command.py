@@ -189,7 +189,7 @@ def damage(folder: Path, kind: str) -> None:
         ("missing", "shard-00001-000.arrow: is missing"),
         ("shorter", "shard-00001-000.arrow: has"),
         ("other bytes", "shard-00001-000.arrow: "),
-        ("unfinished", "manifest.json: is missing"),
+        ("unfinished", "is not finished; run the same encode command again"),
         ("other rows", "has 3 rows with 3 ids, manifest.json says 4"),
     ],
 )

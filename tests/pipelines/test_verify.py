@@ -241,7 +241,7 @@ def test_an_unfinished_folder_is_said_to_be_one(output: Path, run: Run) -> None:
     (output / "manifest.json").unlink()
     done = run("verify", output)
     assert done.code == 1
-    assert "no finished output" in done.err
+    assert "is not finished; run the same encode command again" in done.err
 
 
 def test_a_trained_folder_is_checked_with_its_counts(tiny: Path, tmp_path: Path, run: Run) -> None:

@@ -1,0 +1,35 @@
+"""The tokenizer that a command line names."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+
+from bpe.errors import ModelFileError
+from bpe.tokenizer import Tokenizer
+from bpe.tokenizer_loading import load_tokenizer
+
+__all__ = ["load_given_tokenizer"]
+
+# Of what is none of these, the error of the format that was tried says more.
+_OURS = {"shards", "unfinished", "split", "counts", "training", "export", "parent"}
+
+
+def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
+    """The tokenizer of `--tokenizer` and `--pretokenizer`.
+
+    Raises:
+        ModelFileError: it cannot be loaded; of a folder that is something else of ours, says what
+            it is, and what to give.
+    """
+    path = arguments.tokenizer
+    try:
+        return load_tokenizer(path, pretokenizer=arguments.pretokenizer)
+    except ModelFileError as error:
+        # Brings Beam, which the command does without.
+        from pipelines.folder_kinds import recognize, what_to_give  # noqa: PLC0415
+
+        place = recognize(path)
+        if place.kind not in _OURS:
+            raise
+        remedy = what_to_give(place, tokenizer=True)
+        raise ModelFileError(f"{path}: {place.what}; {remedy}") from error

@@ -1,0 +1,163 @@
+"""What a path is that was given where the output of a command is wanted, and what to give instead.
+
+Folders are known by the files that commands leave in them: `run.json` says whose a folder is, and
+`manifest.json`, `config.json` and `export.json` that it is finished.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import msgspec
+
+from bpe.formats.model_directory import CONFIG_NAME
+from pipelines.output_files import exists, is_local, join, list_files, read_bytes
+from pipelines.output_folder import RUN
+from pipelines.shard_files import SHARD_FILE
+from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models
+from schemas.count_manifest import COUNTS_FORMAT
+
+__all__ = ["Place", "recognize", "what_to_give"]
+
+_MANIFEST = "manifest.json"
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is at a path.
+
+    Attributes:
+        kind: `shards`, `unfinished`, `split`, `tokenizer`, `sizes`, `counts`, `training`, `export`,
+            `parent`, `file`, `nothing` or `other`.
+        what: a phrase for a message, such as "is a file".
+        shards: folder of the finished output that it belongs to or was made from; None if none is
+            known.
+        tokenizer: a tokenizer that belongs to it; None if none is known.
+    """
+
+    kind: str
+    what: str
+    shards: str | None = None
+    tokenizer: str | None = None
+
+
+class _Record(msgspec.Struct):
+    """The parts of records by which folders are known; those of other records are left out."""
+
+    command: str = ""
+    format: str = ""
+    inputs: list[dict[str, str]] = []
+    settings: dict[str, object] = {}
+
+
+def recognize(path: str) -> Place:
+    """What is at a path; never fails on what it finds there."""
+    if is_local(path) and not os.path.isdir(path):
+        return _no_folder(path)
+    parent = path.rstrip("/").rpartition("/")[0] or "."
+    run = _read(join(path, RUN))
+    if exists(join(path, _MANIFEST)):
+        if _read(join(path, _MANIFEST)).format == COUNTS_FORMAT:
+            counts = "is a table of counts from beam-bpe train"
+            return Place("counts", counts, tokenizer=_model_in(parent))
+        model = join(path, TOKENIZER_FOLDER)
+        return Place("shards", "is an output of beam-bpe encode", path, model)
+    if run.command == "encode":
+        inside = _model_in(join(path, TOKENIZER_FOLDER))
+        return Place(
+            "unfinished", "is an output of beam-bpe encode that is not finished", None, inside
+        )
+    if run.command == "export":
+        source = run.inputs[0].get("path") if run.inputs else None
+        return Place("export", "is an output of beam-bpe export", source)
+    models = find_models(path)
+    if models:
+        is_one = exists(join(path, CONFIG_NAME))
+        kind = "tokenizer" if is_one else "sizes"
+        what = "is a tokenizer" if is_one else "holds tokenizers of several sizes"
+        return Place(kind, what, _shards_in(parent), models[0])
+    if run.command == "train":
+        return Place("training", "is an output of beam-bpe train that is not finished")
+    return _unmarked(path, parent)
+
+
+def _no_folder(path: str) -> Place:
+    folder = os.path.dirname(path) or "."
+    if not os.path.exists(path):
+        return Place("nothing", "is not there")
+    model = _model_in(folder) if os.path.basename(path) == CONFIG_NAME else None
+    return Place("file", "is a file", _shards_in(folder), model)
+
+
+def _unmarked(path: str, parent: str) -> Place:
+    """A folder without a record of its own."""
+    above = _read(join(parent, RUN))
+    name = path.rstrip("/").rpartition("/")[2]
+    splits = above.settings.get("splits")
+    named = [str(split[0]) for split in splits if split] if isinstance(splits, list) else []
+    if above.command == "encode" and name in named:
+        return Place("split", f"is the split {name} of an output", _shards_in(parent))
+    if above.command:
+        return Place(
+            "other", f"is a part of an output of beam-bpe {above.command}", _shards_in(parent)
+        )
+    found = _outputs_below(path)
+    if found:
+        shown = ", ".join(found[:_SHOWN]) + (" and others" if len(found) > _SHOWN else "")
+        return Place("parent", f"is no output itself, but holds some: {shown}", found[0])
+    names = sorted(list_files(path))
+    if any(SHARD_FILE.fullmatch(name) for name in names):
+        return Place("unfinished", "is an output of beam-bpe encode that is not finished")
+    return Place("other", f"holds no output of beam-bpe{', but ' + names[0] if names else ''}")
+
+
+def what_to_give(place: Place, *, tokenizer: bool = False) -> str:
+    """What to do about a path where an output of encode is wanted.
+
+    Args:
+        place: what is there.
+        tokenizer: a tokenizer is wanted instead.
+    """
+    if tokenizer:
+        if place.tokenizer is not None:
+            return f"give {place.tokenizer}"
+        if place.kind == "training":
+            return "run the same train command again, which finishes it"
+        return "give a tokenizer: the output of beam-bpe train, or what other programs wrote"
+    if place.kind in {"unfinished", "training"}:
+        command = "encode" if place.kind == "unfinished" else "train"
+        return f"run the same {command} command again, which finishes it"
+    if place.shards is not None and place.kind != "parent":
+        option = " (export takes --split)" if place.kind == "split" else ""
+        return f"give {place.shards}{option}"
+    one = "one of these" if place.kind == "parent" else "the --output folder of a beam-bpe encode"
+    other = "; beam-bpe inspect shows a tokenizer" if place.tokenizer else ""
+    return f"give {one}{other}"
+
+
+def _read(path: str) -> _Record:
+    try:
+        return msgspec.json.decode(read_bytes(path), type=_Record)
+    except (msgspec.MsgspecError, OSError, ValueError):
+        return _Record()
+
+
+def _model_in(folder: str) -> str | None:
+    models = find_models(folder)
+    return models[0] if models else None
+
+
+def _shards_in(folder: str) -> str | None:
+    """The folder, if it is a finished output of encode."""
+    path = join(folder, _MANIFEST)
+    return folder if exists(path) and _read(path).format != COUNTS_FORMAT else None
+
+
+def _outputs_below(path: str) -> list[str]:
+    if not is_local(path):
+        return []
+    with os.scandir(path) as entries:
+        folders = sorted(entry.path for entry in entries if entry.is_dir())
+    return [folder for folder in folders if _shards_in(folder)]

@@ -1,0 +1,140 @@
+"""A folder that is not what a command wants is told by name, with what to give instead."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pipelines import cli
+
+from .conftest import Run
+
+
+def _run(*arguments: object) -> None:
+    assert cli.main([str(each) for each in arguments]) == 0
+
+
+@pytest.fixture(scope="module")
+def places(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Outputs of all commands, finished and not."""
+    root = tmp_path_factory.mktemp("places")
+    source = root / "text.txt"
+    source.write_bytes(tiny.read_bytes()[:20_000])
+    shutil.copytree(model_dir, root / "model")
+    train = ("train", "--input", source, "--output")
+    _run(*train, root / "trained", "--vocab-size", 300)
+    _run(*train, root / "sizes", "--vocab-size", "280,300")
+    shutil.copytree(root / "trained", root / "half-trained")
+    (root / "half-trained" / "config.json").unlink()
+    encode = ("encode", "--input", source, "--tokenizer", model_dir, "--output")
+    _run(*encode, root / "tokens", "--document-separator", r"\n\n", "--split", "train=0.5,test=0.5")
+    _run(*encode, root / "many" / "a")
+    _run(*encode, root / "many" / "b")
+    shutil.copytree(root / "many" / "a", root / "half")
+    (root / "half" / "manifest.json").unlink()
+    _run("export", root / "many" / "a", "--to", "npy", "--output", root / "export")
+    (root / "empty").mkdir()
+    (root / "other").mkdir()
+    (root / "other" / "notes.txt").write_text("x")
+    yield root
+    shutil.rmtree(root)
+
+
+# place: (what is found there, what to give where shards are wanted, ... where a tokenizer is)
+PLACES = {
+    "missing": ("is not there", "give the --output folder of a beam-bpe encode", None),
+    "text.txt": ("is a file", "give the --output folder of a beam-bpe encode", None),
+    "tokens/manifest.json": ("is a file", "give {root}/tokens", None),
+    "half": (
+        "is an output of beam-bpe encode that is not finished",
+        "run the same encode command again, which finishes it",
+        "give {root}/half/tokenizer",
+    ),
+    "tokens/train": (
+        "is the split train of an output",
+        "give {root}/tokens (export takes --split)",
+        "give a tokenizer: the output of beam-bpe train",
+    ),
+    "tokens/tokenizer": ("is a tokenizer", "give {root}/tokens", None),
+    "many": (
+        "is no output itself, but holds some: {root}/many/a, {root}/many/b",
+        "give one of these",
+        "give a tokenizer",
+    ),
+    "export": ("is an output of beam-bpe export", "give {root}/many/a", "give a tokenizer"),
+    "trained": (
+        "is a tokenizer",
+        "give the --output folder of a beam-bpe encode; beam-bpe inspect shows a tokenizer",
+        None,
+    ),
+    "sizes": (
+        "holds tokenizers of several sizes",
+        "give the --output folder of a beam-bpe encode; beam-bpe inspect shows a tokenizer",
+        None,
+    ),
+    "half-trained": (
+        "is an output of beam-bpe train that is not finished",
+        "run the same train command again, which finishes it",
+        "run the same train command again, which finishes it",
+    ),
+    "trained/counts": (
+        "is a table of counts from beam-bpe train",
+        "give the --output folder of a beam-bpe encode",
+        "give {root}/trained",
+    ),
+    "empty": ("holds no output of beam-bpe", "give the --output folder of a beam-bpe", None),
+    "other": ("holds no output of beam-bpe, but notes.txt", "give the --output folder of", None),
+    "tokens": ("is an output of beam-bpe encode", None, "give {root}/tokens/tokenizer"),
+}
+CASES = [
+    (command, place)
+    for command in ("head", "verify", "export", "inspect", "encode")
+    for place in PLACES
+    if PLACES[place][1 if command in {"head", "verify", "export"} else 2] is not None
+    # Tokenizers are checked as they are.
+    and not (command == "verify" and place in {"trained", "sizes", "tokens/tokenizer"})
+]
+
+
+@pytest.mark.parametrize(("command", "place"), CASES)
+def test_a_wrong_folder_is_named_with_what_to_give(
+    command: str, place: str, places: Path, tmp_path: Path, run: Run
+) -> None:
+    path = places / place
+    others = {
+        "export": ("--to", "npy", "--output", tmp_path / "out"),
+        "encode": ("--input", places / "text.txt", "--output", tmp_path / "out"),
+    }
+    given = ("--tokenizer", path) if command == "encode" else (path,)
+    refused = run(command, *given, *others.get(command, ()))
+    what, shards, tokenizer = PLACES[place]
+    give = shards if command in {"head", "verify", "export"} else tokenizer
+    assert refused.code == 1
+    assert refused.err.startswith(f"error: {path}: {what}".replace("{root}", str(places)))
+    assert f"; {give}".replace("{root}", str(places)) in refused.err
+    assert refused.err.count("\n") == 1
+    assert not refused.out
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut to nothing", "flipped", "removed"])
+def test_head_names_a_damaged_shard(damage: str, places: Path, tmp_path: Path, run: Run) -> None:
+    output = tmp_path / "out"
+    shutil.copytree(places / "many" / "a", output)
+    shard = output / "shard-00000-000.arrow"
+    data = bytearray(shard.read_bytes())
+    if damage == "flipped":
+        data[-40:-20] = bytes(20)
+    else:
+        del data[0 if damage == "cut to nothing" else 3000 :]
+    shard.unlink() if damage == "removed" else shard.write_bytes(data)
+    refused = run("head", output)
+    assert refused.code == 1
+    assert refused.err.startswith(f"error: {shard}: ")
+    assert ("is missing" if damage == "removed" else "is damaged") in refused.err
+    assert "beam-bpe verify" in refused.err
+    assert "fault of beam-bpe" not in refused.err
+    assert refused.err.count("\n") == 1

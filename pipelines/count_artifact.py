@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import CountTableError, OutputError
+from pipelines.counted_nouns import counted
 from pipelines.output_files import (
     delete_files,
     exists,
@@ -262,7 +263,8 @@ def refuse_other_counts(
         changed = [each for each in [*old, *new] if each not in old or each not in new]
         path = changed[0]["path"] if changed else "the order of files"
         differences.append(
-            f"inputs: was {len(old)} file(s), now {len(new)}; {path} is new, gone or changed"
+            f"inputs: was {counted(len(old), 'file')}, now {len(new)}; {path} is new, gone or "
+            "changed"
         )
     if differences:
         raise OutputError(

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from bpe.errors import OutputError
 from pipelines.arrow_footer import batch_places, batch_rows
+from pipelines.counted_nouns import counted
 from schemas.packed_shards import packed_shard_schema
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
@@ -101,7 +102,8 @@ class MappedShard:
         found = int(self._tokens[-1]) if row_ids is None else int(self._rows[-1]) * row_ids
         if (self._rows[-1], found) != (rows, ids):
             raise self._failure(
-                f"has {self._rows[-1]} rows with {found} ids, the manifest says {rows} with {ids}"
+                f"has {counted(int(self._rows[-1]), 'row')} with {counted(int(found), 'id')}, "
+                f"the manifest says {rows} with {ids}"
             )
 
     def __iter__(self) -> Iterator[_Ids]:

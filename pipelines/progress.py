@@ -172,7 +172,9 @@ def format_bytes(size: float) -> str:
         if abs(size) < 1000 or unit == "TB":
             break
         size /= 1000
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
+    if unit == "bytes":
+        return "1 byte" if round(size) == 1 else f"{size:.0f} bytes"
+    return f"{size:.3g} {unit}"
 
 
 def format_count(number: int) -> str:

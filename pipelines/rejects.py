@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import IO
 
 from bpe.errors import BadFileError, BadRecordError
+from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.output_files import join, write_atomically
 from pipelines.plan import FileRange, Unit
@@ -113,7 +114,7 @@ class Rejects:
         self.counts[BAD_PART] += rows
         self.documents_in += rows
         self._add(file, first_row + 1, None, BAD_PART, str(error), b"", None, rows=rows)
-        self._stop_at_limit(f"{rows} of them are in a damaged part: {error}")
+        self._stop_at_limit(f"{rows} of them in a damaged part: {error}")
 
     def bad_file(self, range_: FileRange, error: BadFileError) -> None:
         """Set a file aside, or stop.
@@ -211,7 +212,8 @@ def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) ->
     rows = rejected_rows(counts)
     if limit is not None and rows > limit:
         raise BadRecordError(
-            f"{rows} bad rows ({_summary(counts)}), more than --max-bad-records={limit}; "
+            f"{counted(rows, 'bad row')} ({_summary(counts)}), more than "
+            f"--max-bad-records={limit}; "
             f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
             f"command again"
         )

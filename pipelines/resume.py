@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe.errors import BpeError, OutputError
+from pipelines.counted_nouns import counted
 from pipelines.encode_settings import EncodeSettings
 from pipelines.manifest import (
     MANIFEST,
@@ -120,7 +121,11 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
         return Found()
     _refuse_other_settings(output, earlier, wanted)
     changed = _changed_files(earlier.inputs, wanted.inputs)
-    notes = [f"{len(changed)} input file(s) changed since, such as {changed[0]}"] if changed else []
+    notes = (
+        [f"{counted(len(changed), 'input file')} changed since, such as {changed[0]}"]
+        if changed
+        else []
+    )
     if exists(join(output, MANIFEST)) and not changed:
         fault = _find_fault(output, settings)
         if fault is None:
@@ -184,7 +189,8 @@ def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -
         if other is not None:
             what += " is new" if other in new_paths else " is gone"
         raise OutputError(
-            f"--output {output}: holds shards of another input: was {len(old_paths)} file(s), now "
+            f"--output {output}: holds shards of another input: was "
+            f"{counted(len(old_paths), 'file')}, now "
             f"{len(new_paths)}; {what}; give the same input to go on, another folder, or "
             "--overwrite to start again"
         )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import BadFileError
+from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.piece_batches import batch_of_rows, is_utf8
 from pipelines.read_options import ReadOptions
@@ -287,13 +288,14 @@ def _documents(
 def _bad_texts(lengths: npt.NDArray[np.int64], options: ReadOptions) -> dict[int, tuple[str, str]]:
     """Row to reason and message."""
     limit = options.max_row_bytes
+    option = f"--max-row-bytes={limit}"
     wrong = np.flatnonzero((lengths < 0) | (lengths > limit)).tolist()
     return {
         row: ("null_text", f"column {options.text_field!r} is null")
         if lengths[row] < 0
         else (
             "too_long",
-            f"the text has {lengths[row]} bytes, over --max-row-bytes={limit}; raise the limit",
+            f"the text has {counted(lengths[row], 'byte')}, over {option}; raise the limit",
         )
         for row in wrong
     }

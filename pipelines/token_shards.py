@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe.errors import OutputError, SettingsError
+from pipelines.counted_nouns import counted
 from pipelines.mapped_shard import MappedShard, PackedRow, TokenRow, sums
 from pipelines.records import decode_record
 from pipelines.shards_of_split import shards_of_split
@@ -85,8 +86,9 @@ class TokenShards(Sequence[_Ids]):
 
     def __repr__(self) -> str:
         return (
-            f"TokenShards({self._directory!r}): {len(self):,} rows, {self.document_count:,} "
-            f"documents, {self.token_count:,} tokens of {self.dtype}"
+            f"TokenShards({self._directory!r}): {counted(len(self), 'row')}, "
+            f"{counted(self.document_count, 'document')}, {counted(self.token_count, 'token')} of "
+            f"{self.dtype}"
         )
 
     def __len__(self) -> int:

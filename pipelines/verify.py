@@ -16,6 +16,7 @@ import msgspec
 
 from bpe.errors import OutputError
 from bpe.tokenizer import Tokenizer
+from pipelines.counted_nouns import counted
 from pipelines.manifest import (
     MANIFEST,
     add_up,
@@ -199,7 +200,7 @@ def _check_sidecars(output: str, manifest: Manifest, settings: RowSettings) -> N
                 raise _failure(
                     output,
                     f"{shard.file}.json",
-                    f"says {shard.unit_totals.parts} parts, and there are {shards}",
+                    f"says {counted(shard.unit_totals.parts, 'part')}, and there are {shards}",
                 )
             unit, part, split, shards = unit + 1, 0, 0, 0
     if shards:
@@ -229,7 +230,9 @@ def _read_by(manifest: Manifest) -> str:
 def _check_units(output: str, manifest: Manifest, settings: RowSettings) -> None:
     """After a global shuffle, the manifest says of each unit what its record says."""
     if bool(manifest.units) != (settings.shuffle == "global"):
-        raise _failure(output, MANIFEST, f"has {len(manifest.units)} units of a global shuffle")
+        raise _failure(
+            output, MANIFEST, f"has {counted(len(manifest.units), 'unit')} of a global shuffle"
+        )
     for index, unit in enumerate(manifest.units):
         name = unit_record_name(index)
         if not exists(join(output, name)):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pipelines.counted_nouns import counted
 from pipelines.verify_shard import ShardCheck
 from schemas.packed_shards import PACKED_LISTS, packed_shard_schema
 
@@ -51,8 +52,9 @@ class PackedCheck(ShardCheck):
             wrong = np.flatnonzero(others != counts)
             if len(wrong):
                 row = wrong[0]
+                segments, entries = counted(counts[row], "segment"), others[row]
                 raise self._row_failure(
-                    row, f"has {counts[row]} segments, and {others[row]} entries in {name}"
+                    row, f"has {segments}, and {counted(entries, 'entry', 'entries')} in {name}"
                 )
         rows = np.repeat(np.arange(batch.num_rows), counts)
         lengths = batch["lengths"].flatten().to_numpy().astype(np.int64)
@@ -68,12 +70,14 @@ class PackedCheck(ShardCheck):
         too_long = np.flatnonzero((filled > size) | (lengths.min(initial=0) < 0))
         if len(too_long):
             row = too_long[0]
-            raise self._row_failure(row, f"has segments of {filled[row]} ids together")
+            raise self._row_failure(row, f"has segments of {counted(filled[row], 'id')} together")
         short = np.flatnonzero(filled < size)
         if not len(short):
             return
         if self._settings.pack_tail == "drop":
-            raise self._row_failure(short[0], f"has segments of {filled[short[0]]} ids only")
+            raise self._row_failure(
+                short[0], f"has segments of {counted(filled[short[0]], 'id')} only"
+            )
         padding = ids.reshape(batch.num_rows, size)[short]
         is_padding = np.arange(size) >= filled[short][:, None]
         wrong = np.flatnonzero((is_padding & (padding != self._settings.pad)).any(axis=1))

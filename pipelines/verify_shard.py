@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
+from pipelines.counted_nouns import counted
 from pipelines.manifest import file_sha256
 from pipelines.output_files import exists, join, open_for_reading
 from pipelines.shard_files import ShardFacts
@@ -144,7 +145,7 @@ class ShardCheck:
         self._check_ids(ids, ends)
         too_long = np.flatnonzero(lengths > self._max_row_tokens())
         if len(too_long):
-            raise self._row_failure(too_long[0], f"has {lengths[too_long[0]]} ids")
+            raise self._row_failure(too_long[0], f"has {counted(lengths[too_long[0]], 'id')}")
         self._text_bytes += int(self._lengths[ids].sum())
         starts = ends - lengths
         begins = batch["part"].to_numpy() == 0

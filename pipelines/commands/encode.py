@@ -19,6 +19,7 @@ from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.given_tokenizer import load_given_tokenizer
+from pipelines.counted_nouns import counted
 from pipelines.encode_documents import EncodeDocuments
 from pipelines.encode_settings import EncodeSettings
 from pipelines.inputs import ReadOptions
@@ -101,7 +102,7 @@ class _Job:
         output, settings = self.arguments.output, self.settings
         kept = find_finished_units(output, settings, self.plan) if self.found.resumed else set()
         removed = remove_stale_files(output, kept, settings.split_names)
-        self._tell(f"kept {len(kept)} of {len(self.plan.units)} units", removed)
+        self._tell(f"kept {len(kept)} of {counted(len(self.plan.units), 'unit')}", removed)
         missing = [unit for unit in self.plan.units if unit.index not in kept]
         self._run_units(
             missing, lambda folder: EncodeDocuments(output, settings, progress_folder=folder)
@@ -121,8 +122,8 @@ class _Job:
         removed = remove_stale_files(output, written, settings.split_names, rejects=False)
         removed += remove_stale_units(output, spilled)
         self._tell(
-            f"kept {len(spilled)} of {len(plan.units)} units read, and {len(written)} of "
-            f"{len(buckets)} buckets written",
+            f"kept {len(spilled)} of {counted(len(plan.units), 'unit')} read, and {len(written)} "
+            f"of {counted(len(buckets), 'bucket')} written",
             removed,
         )
         unread = [unit for unit in plan.units if unit.index not in spilled]
@@ -136,7 +137,7 @@ class _Job:
 
     def _tell(self, kept: str, removed: int) -> None:
         if self.found.resumed:
-            left = f"; removed {removed} file(s) of unfinished units" if removed else ""
+            left = f"; removed {counted(removed, 'file')} of unfinished units" if removed else ""
             job.note(f"resuming: {kept}{left}")
 
     def _run_units(self, units: list[Unit], transform: Callable[[str], beam.PTransform]) -> None:
@@ -251,10 +252,10 @@ def _layout_lines(manifest: Manifest) -> list[str]:
     totals, settings = manifest.totals, manifest.settings
     packing, lines = totals.packing, []
     if settings["pack"] is not None:
-        filled = f", {format_count(packing.padding)} ids of padding" if packing.padding else ""
+        filled = f", {counted(packing.padding, 'id')} of padding" if packing.padding else ""
         cut = (
-            f", left out {format_count(packing.dropped_tokens)} ids with the ends of "
-            f"{format_count(packing.dropped_documents)} documents"
+            f", left out {counted(packing.dropped_tokens, 'id')} with the ends of "
+            f"{counted(packing.dropped_documents, 'document')}"
             if packing.dropped_tokens
             else ""
         )
@@ -265,8 +266,8 @@ def _layout_lines(manifest: Manifest) -> list[str]:
         split = totals.splits.get(name)
         documents, tokens = (split.documents, split.tokens) if split else (0, 0)
         lines.append(
-            f"split            {name} {share}: {format_count(documents)} documents, "
-            f"{format_count(tokens)} tokens"
+            f"split            {name} {share}: {counted(documents, 'document')}, "
+            f"{counted(tokens, 'token')}"
         )
     return lines
 

@@ -7,6 +7,7 @@ from argparse import Namespace
 
 from bpe.errors import BpeError, SettingsError
 from pipelines.commands import job
+from pipelines.counted_nouns import counted
 from pipelines.exports import EXPORTS, Export, ExportOptions, ShardSource
 from pipelines.exports.export_run import begin_export, describe_export, run_export
 from pipelines.manifest import read_manifest
@@ -142,9 +143,10 @@ def _print_summary(output: str, record: ExportRecord, seconds: float | None) -> 
         f"documents        {format_count(record.documents)}",
         f"tokens           {format_count(record.tokens)} ({record.settings['dtype']})",
     ]
-    lines += [
-        f"left out         {format_count(count)} {name}" for name, count in record.left_out.items()
-    ]
+    for name, count in record.left_out.items():
+        first, _, rest = name.partition(" ")
+        one = f"{first.removesuffix('s')} {rest}"
+        lines.append(f"left out         {counted(count, one, name)}")
     lines.append(f"files            {len(record.files)} ({format_bytes(size)})")
     if seconds is not None:
         lines.append(job.seconds_line(seconds, size))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
+from pipelines.counted_nouns import counted
 from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join, open_for_reading
 from pipelines.progress import format_count
@@ -47,7 +48,7 @@ def _show_packed(row: dict[str, Any], tokenizer: Tokenizer) -> str:
     filled = sum(row["lengths"])
     padding = len(row["input_ids"]) - filled
     lines = [
-        f"row of {format_count(filled)} ids"
+        f"row of {counted(filled, 'id')}"
         + (f" and {format_count(padding)} of padding\n" if padding else "\n")
     ]
     start = 0
@@ -67,7 +68,7 @@ def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:
     shown = " ".join(map(str, ids[:_SHOWN_IDS])) + (" …" if len(ids) > _SHOWN_IDS else "")
     # A token is at least a byte, and a character at most four.
     text = tokenizer.decode_text(ids[: 4 * _SHOWN_CHARACTERS])[:_SHOWN_CHARACTERS]
-    return f"{format_count(len(ids))} ids\n  {shown}\n  {text!r}\n"
+    return f"{counted(len(ids), 'id')}\n  {shown}\n  {text!r}\n"
 
 
 def _first_rows(paths: list[str], count: int) -> Iterator[dict[str, Any]]:

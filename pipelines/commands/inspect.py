@@ -7,6 +7,7 @@ from argparse import Namespace
 
 from bpe.tokenizer import Tokenizer
 from pipelines.commands.given_tokenizer import load_given_tokenizer
+from pipelines.counted_nouns import counted
 
 __all__ = ["run"]
 
@@ -43,7 +44,7 @@ def _is_feste(tokenizer: Tokenizer) -> bool:
 
 def _print_pieces(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text.encode("utf-8", "surrogateescape"))
-    _print(f"{len(ids)} tokens: {' '.join(map(str, ids.tolist()))}")
+    _print(f"{counted(len(ids), 'token')}: {' '.join(map(str, ids.tolist()))}")
     in_hex = _is_feste(tokenizer)
     for token_id in ids.tolist():
         _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id), in_hex=in_hex)}")
@@ -53,7 +54,10 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     specials = ", ".join(f"{text!r} = {each}" for text, each in tokenizer.special_tokens.items())
     _print(f"pre-tokenizer    {tokenizer.scheme.name}")
     _print(f"tie order        {tokenizer.tie_order or 'not known (imported)'}")
-    _print(f"vocabulary       {tokenizer.vocab_size:,} entries, largest id {tokenizer.max_id:,}")
+    _print(
+        f"vocabulary       {counted(tokenizer.vocab_size, 'entry', 'entries')}, largest id "
+        f"{tokenizer.max_id:,}"
+    )
     _print(f"special tokens   {specials or 'none'}")
     _print(f"digest           {tokenizer.digest}")
     if tokenizer.lossy:
@@ -64,11 +68,11 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     def show(data: bytes) -> str:
         return _show(data, in_hex=in_hex)
 
-    _print(f"first {count} merges")
+    _print("first merge" if count == 1 else f"first {count} merges")
     for left, right, new in model.merges[:count]:
         parts = f"{show(model.tokens[left])} + {show(model.tokens[right])}"
         _print(f"{new:>8}  {parts} = {show(model.tokens[new])}")
-    _print(f"longest {count} tokens")
+    _print("longest token" if count == 1 else f"longest {count} tokens")
     longest = sorted(model.tokens.items(), key=lambda item: (-len(item[1]), item[0]))
     for token_id, data in longest[:count]:
-        _print(f"{token_id:>8}  {len(data)} bytes  {show(data)}")
+        _print(f"{token_id:>8}  {counted(len(data), 'byte')}  {show(data)}")

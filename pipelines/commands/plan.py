@@ -8,6 +8,7 @@ from argparse import Namespace
 from bpe.cut_points import CutFinder
 from bpe.schemes import get_scheme
 from pipelines.commands import job
+from pipelines.counted_nouns import counted
 from pipelines.inputs import ReadOptions
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import format_bytes, format_count
@@ -31,8 +32,9 @@ def run(arguments: Namespace) -> int:
     ranges = sum(len(unit.ranges) for unit in plan.units)
     sizes = [unit.stored_bytes for unit in plan.units]
     _print(
-        f"{format_count(len(plan.units))} units of {format_bytes(min(sizes))} to "
-        f"{format_bytes(max(sizes))}, from {format_count(ranges)} stretches of files; a unit is "
+        f"{counted(len(plan.units), 'unit')} of {format_bytes(min(sizes))} to "
+        f"{format_bytes(max(sizes))}, from {counted(ranges, 'stretch', 'stretches')} of files; a "
+        "unit is "
         "one or more shards"
     )
     largest = max(read.max_row_bytes if _has_rows(plan) else 0, 2 * read.range_bytes)
@@ -53,7 +55,7 @@ def _has_rows(plan: Plan) -> bool:
 
 
 def _print_files(plan: Plan) -> None:
-    _print(f"{format_count(len(plan.files))} files, {format_bytes(plan.total_bytes)}")
+    _print(f"{counted(len(plan.files), 'file')}, {format_bytes(plan.total_bytes)}")
     for file in plan.files[:_SHOWN_FILES]:
         packed = "" if file.compression == "none" else f", {file.compression}"
         _print(f"  {file.source}  {format_bytes(file.size)}  {file.format}{packed}")

@@ -27,6 +27,7 @@ from pipelines.count_artifact import (
     refuse_other_counts,
 )
 from pipelines.count_words import CountWords, WriteCountTable
+from pipelines.counted_nouns import counted
 from pipelines.manifest import input_record
 from pipelines.output_files import join, list_files
 from pipelines.plan import Plan
@@ -220,7 +221,7 @@ def _train_words(
 ) -> dict[int, Tokenizer]:
     """Train on a count table; with a first stage (its folder, and it), go on from that."""
     text = _text_of_words(artifact, folder)
-    what = f"{format_count(artifact.words)} distinct words"
+    what = counted(artifact.words, "distinct word")
     needed = words_memory(artifact.words, text, get_backend().name)
     if choose_engine(this, what, needed) == "rounds":
         shards = this.rounds.shards_of(text, Sample())

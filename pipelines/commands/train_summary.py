@@ -8,13 +8,14 @@ from typing import Any
 
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
+from pipelines.counted_nouns import counted
 from pipelines.progress import format_bytes, format_count
 from pipelines.train_bpe import TrainSettings, model_directories
 
 __all__ = ["print_summary"]
 
 _STOP_REASONS = {
-    "min_frequency": "no pair left occurs {} times (--min-frequency)",
+    "min_frequency": "no pair left occurs {} (--min-frequency)",
     "exhausted": "no pair is left to merge",
 }
 
@@ -48,7 +49,7 @@ def print_summary(
     if "sampled_bytes" in totals:
         sampled = totals["sampled_bytes"]
         share = f"{100 * sampled / max(1, size):.3g} %"
-        lines.append(f"trained on       {format_count(sampled)} bytes of it ({share})")
+        lines.append(f"trained on       {counted(sampled, 'byte')} of it ({share})")
     if "words" in totals:
         lines.append(f"pre-tokens       {format_count(totals['occurrences'])}")
         lines.append(f"distinct         {format_count(totals['words'])}")
@@ -62,7 +63,7 @@ def print_summary(
         lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")
         if model.vocab_size < wanted:
             why = _STOP_REASONS.get(str(model.training.get("stop_reason")), "").format(
-                settings.min_frequency
+                counted(settings.min_frequency, "time")
             )
             lines.append(f"stopped early    {format_count(wanted)} were asked for, but {why}")
     lines.append(job.seconds_line(seconds, size if text_read else None))

@@ -7,9 +7,9 @@ from argparse import Namespace
 
 from pipelines.commands import job
 from pipelines.count_artifact import load_counts
+from pipelines.counted_nouns import counted
 from pipelines.manifest import MANIFEST
 from pipelines.output_files import exists, join
-from pipelines.progress import format_count
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models, load_copy
 from pipelines.verify import verify_output
 
@@ -33,22 +33,23 @@ def _verify_shards(directory: str, *, full: bool) -> None:
     done = verify_output(directory, full=full)
     job.tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
     size = "bytes of text, " if done.text_bytes else ""
-    rejects = f"{format_count(done.rejects_files)} lists of rejects, " if done.rejects_files else ""
+    lists = counted(done.rejects_files, "list of rejects", "lists of rejects")
+    rejects = f"{lists}, " if done.rejects_files else ""
     layout = "padding, " * done.packed + "the split of each document, " * done.split
-    again = "whole documents" if done.packed else "rows"
+    again = counted(done.encoded_again, "whole document" if done.packed else "row")
     passed = (
-        f"{format_count(done.passed_over)} rows of streamed documents that do not stand for "
-        f"themselves{'' if full else ' (--full encodes whole documents)'}, "
+        f"{counted(done.passed_over, 'row')} of streamed documents that cannot be encoded alone"
+        f"{'' if full else ' (--full encodes whole documents)'}, "
         if done.passed_over
         else ""
     )
     order = "the order of the shuffle, " if done.shuffled else ""
     sys.stdout.write(
-        f"{directory} is whole: {format_count(done.shards)} shards, {format_count(done.rows)} "
-        f"rows, {format_count(done.tokens)} tokens\n"
+        f"{directory} is whole: {counted(done.shards, 'shard')}, {counted(done.rows, 'row')}, "
+        f"{counted(done.tokens, 'token')}\n"
         f"checked: each shard's sha256, columns, ids, BOS and EOS, {layout}{size}counts; sidecars, "
         f"totals, settings and their digest, {rejects}the tokenizer and its golden texts; "
-        f"{format_count(done.encoded_again)} {again} encoded again gave the same ids\n"
+        f"{again} encoded again gave the same ids\n"
         f"not checked: {passed}{order}the input files, and what the manifest says of plan, program "
         "and backend\n"
     )
@@ -59,8 +60,8 @@ def _verify_model(directory: str) -> None:
     tokenizer = load_copy(directory)
     job.tell_lossy(tokenizer)
     sys.stdout.write(
-        f"{directory} is whole: {tokenizer.scheme.name}, {format_count(tokenizer.vocab_size)} "
-        f"entries, digest {tokenizer.digest}\n"
+        f"{directory} is whole: {tokenizer.scheme.name}, "
+        f"{counted(tokenizer.vocab_size, 'entry', 'entries')}, digest {tokenizer.digest}\n"
         "checked: each file's sha256, the digest, the golden texts; not checked: the training "
         "record\n"
     )
@@ -69,6 +70,6 @@ def _verify_model(directory: str) -> None:
 def _verify_counts(directory: str) -> None:
     words = load_counts(directory).table.num_rows
     sys.stdout.write(
-        f"{directory} is whole: counts of {format_count(words)} words\n"
+        f"{directory} is whole: counts of {counted(words, 'word')}\n"
         "checked: each bucket's sha256, the digest, the number of words and of their occurrences\n"
     )

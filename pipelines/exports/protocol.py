@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpe.errors import SettingsError
+from pipelines.counted_nouns import counted
 from pipelines.exports.documents import DocumentLengths
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.shard_source import ShardSource
@@ -94,7 +95,8 @@ class Export(ABC):
         """
         if not source.tokens:
             raise SettingsError(
-                f"{source.directory}: its {source.documents} documents hold no tokens, and "
+                f"{source.directory}: its {counted(source.documents, 'document')} hold no "
+                "tokens, and "
                 f"{self.title} cannot be empty; nothing can be exported"
             )
         self.check_ids(source)

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import OutputError, SettingsError
+from pipelines.counted_nouns import counted
 from pipelines.manifest import MANIFEST, read_manifest
 from pipelines.output_files import join, open_for_reading
 from pipelines.settings import digest_of
@@ -225,7 +226,8 @@ class ShardSource:
         if (rows, tokens) != (shard.rows, shard.tokens):
             raise self._failure(
                 shard.file,
-                f"has {rows} rows with {tokens} ids, {MANIFEST} says {shard.rows} with "
+                f"has {counted(rows, 'row')} with {counted(tokens, 'id')}, {MANIFEST} says "
+                f"{shard.rows} with "
                 f"{shard.tokens}",
             )
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bpe.errors import OutputError
+from pipelines.counted_nouns import counted
 from pipelines.output_files import (
     delete_files,
     exists,
@@ -118,7 +119,8 @@ def refuse_other_state(
         changed = [each for each in [*old, *new] if each not in old or each not in new]
         path = changed[0]["path"] if changed else "the order of files"
         differences.append(
-            f"inputs: was {len(old)} file(s), now {len(new)}; {path} is new, gone or changed"
+            f"inputs: was {counted(len(old), 'file')}, now {len(new)}; {path} is new, gone or "
+            "changed"
         )
     if differences:
         raise OutputError(

@@ -11,8 +11,9 @@ import pyarrow as pa
 from bpe.backend import MergeList, MergeRules
 from bpe.tokenizer import Tokenizer
 from bpe.training import make_rules, make_tokenizer
+from pipelines.counted_nouns import counted
 from pipelines.output_files import join
-from pipelines.progress import format_bytes, format_count
+from pipelines.progress import format_bytes
 from pipelines.rounds.checkpoints import ROUNDS_FOLDER
 from pipelines.rounds.options import RoundOptions, estimate_rounds
 from pipelines.rounds.round_loop import Rounds, run_rounds
@@ -156,7 +157,8 @@ def _describe(job: RoundsJob, size: StateSize, rules: MergeRules) -> str:
     memory = _DRIVER_LEAST + budget * _SIMULATION_BYTES
     wide = 2 if job.settings.vocab_sizes[-1] > 1 << 16 else 1
     return (
-        f"training in rounds: about {rounds} rounds over {format_count(size.shards)} shards, with "
+        f"training in rounds: about {counted(rounds, 'round')} over "
+        f"{counted(size.shards, 'shard')}, with "
         f"{format_bytes(budget)} of segments each; files in {join(job.output, ROUNDS_FOLDER)} take "
         f"up to {format_bytes(2 * wide * size.bytes)}, the driver about {format_bytes(memory)} of "
         "memory"

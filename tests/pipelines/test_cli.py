@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from bpe.version import __version__
 from pipelines import cli
 from pipelines.argument_types import parse_size, parse_vocab_sizes
 from pipelines.arguments import make_parser
+from pipelines.counted_nouns import counted
+from pipelines.progress import format_bytes
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]
@@ -174,3 +177,40 @@ def test_an_interrupt_ends_with_130_and_says_how_to_go_on(
     cli.main([])
     assert codes == [130]
     assert "same command again" in capsys.readouterr().err
+
+
+def test_nouns_agree_with_their_numbers(tmp_path: Path, model_dir: Path, run: Run) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("a")
+    output, given = tmp_path / "out", ("--input", source, "--tokenizer", model_dir)
+    layout = ("--pack", 2, "--pad-id", 0, "--split", "x=1")
+    missing = tmp_path / "b.txt"
+    missing.write_text("b")
+    told = [
+        run("encode", *given, "--output", output),
+        run("verify", output),
+        run("head", output),
+        run("encode", *given, *layout, "--output", tmp_path / "packed"),
+        run("verify", tmp_path / "packed"),
+        run("head", tmp_path / "packed"),
+        run("export", output, "--to", "hf", "--output", tmp_path / "hf"),
+        run("inspect", model_dir, "--text", "a"),
+        run("inspect", model_dir, "--count", 1),
+        run("plan", "--input", source),
+        run("train", "--input", source, "--vocab-size", 300, "--output", tmp_path / "tok"),
+        run("verify", tmp_path / "tok"),
+        run("encode", "--input", missing, "--tokenizer", model_dir, "--output", output),
+    ]
+    assert [each.code for each in told] == [0] * (len(told) - 1) + [1], told
+    text = "".join(each.out + each.err for each in told)
+    assert not re.findall(r"(?<![\d.,])1 (?:[a-z-]+s|\S+\(s\))\b", text)
+    assert "1 shard, 1 row, 1 token\n" in text
+    assert "was 1 file, now 1; " in text
+
+
+def test_counted_nouns() -> None:
+    assert [counted(each, "row") for each in (0, 1, 2, 12345)] == [
+        *("0 rows", "1 row", "2 rows", "12,345 rows")
+    ]
+    assert counted(2, "entry", "entries") == "2 entries"
+    assert [format_bytes(each) for each in (0, 1, 2)] == ["0 bytes", "1 byte", "2 bytes"]

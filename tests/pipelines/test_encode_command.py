@@ -214,7 +214,7 @@ def test_a_changed_file_is_encoded_again_and_no_other(
     (corpus / "a.txt").write_bytes(text[:-3] + b"end")
     again = run(*command)
     assert again.code == 0, again.err
-    assert "1 input file(s) changed" in again.err
+    assert "1 input file changed" in again.err
     assert run("verify", output).code == 0
     tokenizer = Tokenizer.load(model_dir)
     assert shards(output)[0]["input_ids"] == tokenizer.encode(text[:-3] + b"end").tolist()
@@ -236,7 +236,7 @@ def test_a_finished_folder_is_left_alone_and_other_settings_are_refused(
     assert "shard_bytes: was 268435456, now 1000000" in refused.err
     more = run(*command[:2], corpus / "*.txt", corpus / "b.jsonl", *command[3:])
     assert more.code == 1
-    assert "another input: was 1 file(s), now 2" in more.err
+    assert "another input: was 1 file, now 2" in more.err
     assert " is new; " in more.err
     assert "other settings" not in more.err
     assert tree_bytes(output) == before

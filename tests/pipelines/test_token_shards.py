@@ -131,7 +131,7 @@ def test_folders_that_are_not_whole_are_refused(make_folder: Make, tmp_path: Pat
         TokenShards(folder)[1]
     manifest = folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"tokens":1', '"tokens":2'))
-    with pytest.raises(OutputError, match="1 ids, the manifest says 1 with 2"):
+    with pytest.raises(OutputError, match="1 id, the manifest says 1 with 2"):
         TokenShards(folder)
 
 

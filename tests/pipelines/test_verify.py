@@ -224,7 +224,7 @@ def test_changed_lists_of_rejects_are_found(
     output = tmp_path / "out"
     command = ("encode", "--input", source, "--tokenizer", model_dir, "--output", output)
     assert run(*command, "--on-bad-record", "skip").code == 0
-    assert "1 lists of rejects" in run("verify", output).out
+    assert "1 list of rejects" in run("verify", output).out
     damage(output / "rejects" / "unit-00000.jsonl")
     done = run("verify", output)
     assert done.code == 1

@@ -88,7 +88,7 @@ class PieceEncoder:
             stream = TextStream(
                 self._tokenizer,
                 limit_bytes=self._limit,
-                block_bytes=_BLOCK_BYTES,
+                block_bytes=_block_bytes(self._limit),
                 cuts_at_specials=self._special_text == "allow",
             )
             self._stretch = _Stretch(self._tokenizer, piece, stream)
@@ -105,6 +105,14 @@ class PieceEncoder:
             self._stretch = None
         if encoded is not None:
             yield encoded
+
+
+def _block_bytes(limit: int) -> int:
+    """So much less than the limit that what waits for more text stays below it.
+
+    A stream keeps up to two blocks, and the few bytes whose tokens are not final.
+    """
+    return _BLOCK_BYTES if limit >= 2 * _BLOCK_BYTES else max(1, limit // 4)
 
 
 class _Stretch:

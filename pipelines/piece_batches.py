@@ -14,7 +14,18 @@ from pipelines.cut_pieces import Piece
 from pipelines.inputs import InputFile
 from schemas.documents import DOCUMENT_PIECES
 
-__all__ = ["batch_of_piece", "batch_of_rows", "count_anomalies", "is_utf8", "join_small", "slices"]
+__all__ = [
+    "PIECE_ANOMALIES",
+    "batch_of_piece",
+    "batch_of_rows",
+    "count_anomalies",
+    "is_utf8",
+    "join_small",
+    "slices",
+]
+
+PIECE_ANOMALIES = frozenset({"invalid_utf8", "nul", "cr", "crlf"})
+"""Of these, the pieces of documents that have them are counted; see `count_anomalies`."""
 
 _Positions = npt.NDArray[np.int64]
 
@@ -155,7 +166,8 @@ def count_anomalies(batch: pa.RecordBatch, counts: Counter[str]) -> None:
 
     Adds to `counts`, per anomaly, the number of pieces that have it: `empty`, `whitespace_only`
     (whole documents), `invalid_utf8`, `nul`, `cr` (a carriage return without a line feed) and
-    `crlf`.
+    `crlf` (`PIECE_ANOMALIES`, whose counts depend on how long documents are cut: who reads one
+    piece of a document does not know of the others).
     """
     text = batch["text"]
     lengths = np.diff(_offsets(text))

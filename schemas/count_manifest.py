@@ -31,7 +31,9 @@ class CountTotals:
         words, occurrences: distinct pre-tokens, and all of them; occurrences may pass int64.
         rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
             parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name.
+        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
+            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
+            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
         special_text: how often each special token of the training is spelled out in the documents'
             text, 0 included; the settings say what became of them.
     """

@@ -58,7 +58,9 @@ class UnitTotals:
             empty (`accepted["dropped_empty"]`).
         rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
             parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name.
+        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
+            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
+            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
         special_text: how often special tokens are spelled out in the documents' text, by token, if
             at all; the settings say what became of them.
         rejects_file: name below the output folder; None if nothing was set aside.
@@ -174,7 +176,9 @@ class OutputTotals:
         dropped: documents left out as empty.
         rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
             parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name.
+        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
+            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
+            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
         special_text: how often special tokens are spelled out in the documents' text, by token.
         packing: what packing added or left out; zeros without packing.
         splits: sums by split; empty without splits.

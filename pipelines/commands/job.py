@@ -13,10 +13,12 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.arguments import UsageError
+from pipelines.counted_nouns import counted
 from pipelines.input_columns import check_columns
 from pipelines.input_lists import read_input_lists
 from pipelines.input_overlap import refuse_overlap
 from pipelines.inputs import InputList, ReadOptions, list_inputs
+from pipelines.piece_batches import PIECE_ANOMALIES
 from pipelines.plan import Unit
 from pipelines.progress import format_bytes, format_count
 from pipelines.runner_setup import make_pipeline_options
@@ -120,9 +122,18 @@ def accepted_lines(accepted: Mapping[str, int], listing: Mapping[str, int]) -> l
     """
     counts = {**accepted, **listing}
     dropped = counts.pop("dropped_empty", 0)
-    shown = ", ".join(f"{name} {format_count(count)}" for name, count in counts.items() if count)
+    shown = ", ".join(_anomaly(name, count) for name, count in counts.items() if count)
     lines = [f"accepted         {shown}"] if shown else []
     return [*lines, f"dropped as empty {format_count(dropped)}"] if dropped else lines
+
+
+def _anomaly(name: str, count: int) -> str:
+    """An anomaly and how often it occurs; of what, unless it is documents or files."""
+    if name in PIECE_ANOMALIES:
+        return f"{name} {counted(count, 'piece')}"
+    if name == "streamed":
+        return f"{name} {counted(count, 'stretch', 'stretches')}"
+    return f"{name} {format_count(count)}"
 
 
 def special_text_lines(hits: Mapping[str, int], meaning: str) -> list[str]:

@@ -168,7 +168,7 @@ def test_rows_that_do_not_stand_for_themselves_are_counted(
     assert run(*encode, "--output", output).code == 0
     monkeypatch.setattr(verify, "verify_output", lambda *_, **__: Verified(passed_over=1234))
     told = run("verify", output).out
-    assert "not checked: 1,234 rows of streamed documents that do not stand for " in told
+    assert "not checked: 1,234 rows of streamed documents that cannot be encoded alone" in told
     assert "(--full encodes whole documents)" in told
     assert "--full" not in run("verify", output, "--full").out
 
@@ -288,6 +288,25 @@ def test_what_cannot_be_streamed_is_refused_by_name(
     Tokenizer(replace(model, merges=model.merges[::-1])).save(tmp_path / "order")
     message = encode("order", b"a" * 4000)
     assert "a.txt: the document at byte 0 is longer than --max-row-bytes=1500" in message
+
+
+@pytest.mark.parametrize("limit", [1000, 150_000, 3 << 20])
+@pytest.mark.parametrize("scheme", ["gpt2", "none"])
+def test_a_small_limit_refuses_no_stream(
+    scheme: str, limit: int, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    tokenizer = save(tmp_path / "model", scheme)
+    text = b"a" * 400_000 + b"\0"
+    (tmp_path / "a.txt").write_bytes(text)
+    output = tmp_path / "out"
+    done = run(
+        *("encode", "--input", tmp_path / "a.txt", "--tokenizer", tmp_path / "model"),
+        *("--output", output, "--range-bytes", 30_000, "--max-row-bytes", limit),
+    )
+    assert done.code == 0, done.err
+    # The units are told apart, since what is counted are no documents.
+    assert "accepted         nul 1 piece, streamed 1 stretch\n" in done.out
+    assert (TokenShards(output).document(0) == tokenizer.encode(text)).all()
 
 
 @pytest.mark.parametrize("specials", [[], [b"aa"], [b"\xc3\xa9<", b"<"], [b"ab", b"abab", b"\r"]])

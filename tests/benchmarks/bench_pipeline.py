@@ -9,6 +9,13 @@ that read the text, encode it without a warm cache, hash and write the ids and m
 without Beam; and with the parser alone, on as many threads: msgspec row by row, which holds
 Python's lock, or pyarrow. All are processes of their own, take turns, and count by their best
 round. The page cache is warm throughout.
+
+    python tests/benchmarks/bench_pipeline.py --peers [NAME ...] [--peer-python PYTHON ...]
+        [--peer-megabytes 200] [--rounds 2] [--workers 2] [--folder FOLDER]
+
+What others need for JSON Lines to ids on storage, see `pipeline_peers`: wall and CPU seconds of a
+process from start to end, and whether they make as many ids. Peers that neither this Python nor
+the others that are named can import are left out by name.
 """
 
 from __future__ import annotations
@@ -32,6 +39,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import pipeline_peers
 from encoder_peers import load_model, rank_file
 from pipeline_corpus import KINDS, Corpus, CorpusMaker
 
@@ -237,6 +245,49 @@ def report(kind: str, sizes: list[int], best: Times) -> None:
     )
 
 
+def compare(maker: CorpusMaker, options: argparse.Namespace) -> None:
+    """Encode the same JSON Lines with `beam-bpe encode` and with others; a line each."""
+    corpus = maker.make("jsonl", options.peer_megabytes)
+    tokenizer = options.folder / "gpt2-published.json"
+    pipeline_peers.write_tokenizer(tokenizer)
+    # The peers start elsewhere; links stay, since an environment is known by them.
+    interpreters = [sys.executable, *map(os.path.abspath, options.peer_python)]
+    peers: dict[str, list[str]] = {}
+    versions = {}
+    for name in options.peers or pipeline_peers.PEERS:
+        found = pipeline_peers.find_version(name, interpreters)
+        if found is None:
+            print(f"{name}: not installed in {sys.executable} or --peer-python, left out")
+            continue
+        peers[name] = [found[0], pipeline_peers.__file__, name, "--corpus", str(corpus.folder)]
+        peers[name] += ["--tokenizer", str(tokenizer), "--workers", str(options.workers)]
+        versions[name] = found[1]
+    best: dict[str, tuple[Run, int]] = {}
+    for _ in range(options.rounds):
+        run, said = encode(corpus, options.folder, options.workers)
+        words = next(line.split() for line in said.splitlines() if line.startswith("tokens "))
+        runs = {"beam-bpe": (run, int(words[1].replace(",", "")))}
+        for name, command in peers.items():
+            output = options.folder / f"peer-{name}"
+            shutil.rmtree(output, ignore_errors=True)
+            run, _ = run_process([*command, "--output", str(output)])
+            said = run_process([*command, "--output", str(output), "--count"])[1]
+            shutil.rmtree(output)
+            runs[name] = (run, int(said.split()[-1]))
+        for name, each in runs.items():
+            best[name] = min(best.get(name, each), each, key=lambda found: found[0].wall)
+    ours, ids = best["beam-bpe"]
+    print(f"{corpus.documents:,} documents, {corpus.text_bytes:,} bytes of text, {ids:,} ids")
+    for name, (run, count) in best.items():
+        rate = corpus.text_bytes / MEGABYTE / run.wall
+        same = "as many ids" if count == ids else f"{count - ids:+,} ids"
+        print(
+            f"{name:10} {versions.get(name, ''):8} {run.wall:7.2f} s, {rate:6.1f} MB/s, "
+            f"{run.wall / ours.wall:5.1f} times ours, {run.cpu:6.1f} s of CPU, {same}",
+            flush=True,
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=KINDS)
@@ -244,6 +295,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bpe-bench")
+    parser.add_argument("--peers", nargs="*", choices=pipeline_peers.PEERS)
+    parser.add_argument("--peer-python", nargs="+", default=[])
+    parser.add_argument("--peer-megabytes", type=int, default=200)
     parser.add_argument("--alone", choices=("kernel", "parser"), help=argparse.SUPPRESS)
     parser.add_argument("--path", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -256,6 +310,9 @@ def main() -> None:
     maker = CorpusMaker(options.folder)
     print(platform.platform(), f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print("command:", " ".join(sys.argv))
+    if options.peers is not None:
+        compare(maker, options)
+        return
     for kind in options.kinds:
         measure(kind, maker, options)
 

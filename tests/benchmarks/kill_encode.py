@@ -1,9 +1,10 @@
-"""Kill an encoding at random moments, and start it again, until it is done.
+"""Kill an encoding while it makes its output, and start it again, until it is done.
 
     python tests/benchmarks/kill_encode.py [--kills 20] [--megabytes 40] [--seed 1] [Beam options]
 
 For `--shuffle` none and global, in process with one and two workers and with two worker processes:
-the same command runs again and again, and SIGKILL hits its process group after a random time. Every
+the same command runs again and again, and SIGKILL hits its process group a random moment after it
+has begun or finished a random number of shards, spills and records; how many, is printed. Every
 file that is visible under a final name then must be one of the undisturbed run, byte for byte. In
 the end the command runs undisturbed; its files must be those of the undisturbed run, and the ids of
 its documents those of the input, each once. Prints what each run says that it kept.
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +31,10 @@ import pyarrow as pa
 from bpe.tokenizer import Tokenizer
 
 ROOT = Path(__file__).resolve().parents[2]
+# A run that is to be killed gets to make so many files, and then goes on for up to so many seconds.
+MOST_FILES = 12
+MOST_SECONDS = 0.05
+PATTERNS = ("*.arrow*", "units/*", "_shuffle/*", "_temporary/*unit-*", "_temporary/shard-*")
 TEXT = ROOT / "tests" / "data" / "tiny_shakespeare.txt"
 PROCESSES = "--direct_running_mode=multi_processing"
 WAYS = {
@@ -56,6 +62,17 @@ def visible(output: Path) -> dict[str, str]:
     found = {}
     for path in files:
         found[str(path.relative_to(output))] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def made(output: Path) -> set[int]:
+    """Shards, sidecars, spills and records, finished or begun, each attempt's apart, by inode."""
+    found = set()
+    for pattern in PATTERNS:
+        for path in output.glob(pattern):
+            # One that is renamed or removed meanwhile was seen, or will be under its other name.
+            with suppress(FileNotFoundError):
+                found.add(path.stat().st_ino)
     return found
 
 
@@ -114,20 +131,24 @@ class Trial:
         outputs = hit = compared = 0
         while hit < kills:
             output = self._folder / f"run{outputs}"
+            before = made(output)
             process = start([*self._command, "--output", str(output)])
-            try:
-                _, err = process.communicate(timeout=generator.uniform(1.0, self.seconds * 0.8))
-            except subprocess.TimeoutExpired:
+            wanted = generator.randint(1, MOST_FILES)
+            while process.poll() is None and len(made(output) - before) < wanted:
+                time.sleep(0.002)
+            time.sleep(generator.uniform(0, MOST_SECONDS))
+            if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-                _, err = process.communicate()
+                err = process.communicate()[1].decode()
                 hit += 1
                 compared += self._look(output)
-                seen = len(list(output.glob("*.arrow")))
-                print(f"  kill {hit:>2}: {seen:>2} shards; {kept(err.decode())}", flush=True)
+                files, half = len(made(output) - before), len(list(output.glob("_temporary/*")))
+                print(f"  kill {hit:>2}: {files:>2} files, {half} of them half; {kept(err)}")
                 continue
+            err = process.communicate()[1].decode()
             if process.returncode:
-                sys.exit(f"failed: {err.decode()}")
-            print(f"  ended between two kills: {kept(err.decode())}", flush=True)
+                sys.exit(f"failed: {err}")
+            print(f"  ended between two kills: {kept(err)}", flush=True)
             self._check_whole(output)
             outputs += 1
         output = self._folder / f"run{outputs}"

@@ -167,12 +167,16 @@ def write_atomically(directory: str, name: str, data: bytes) -> None:
         OutputError: the file cannot be written; the text names it and the cause.
     """
     final = join(directory, name)
+    temporary = ""
     try:
         temporary = temporary_path(directory, name.replace("/", "-"))
         make_folder_of(final)
         with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             file.write(data)
     except Exception as error:
+        if temporary:
+            with suppress(Exception):
+                FileSystems.delete([temporary])
         raise OutputError(f"{final}: cannot be written: {error}") from error
     publish(temporary, final)
 
@@ -183,13 +187,16 @@ def prepare_output(directory: str) -> None:
     Raises:
         OutputError: the folder cannot be made or written; the text names it and the cause.
     """
+    probe = join(directory, f"_probe.{uuid.uuid4().hex}")
     try:
         _make_directory(directory)
-        probe = join(directory, f"_probe.{uuid.uuid4().hex}")
         with FileSystems.create(probe, compression_type=CompressionTypes.UNCOMPRESSED) as file:
             file.write(b"probe")
         FileSystems.delete([probe])
     except Exception as error:
+        # A full disk may have room for the name alone.
+        with suppress(Exception):
+            FileSystems.delete([probe])
         raise OutputError(
             f"--output {directory}: cannot be written ({error}); choose a folder that can"
         ) from error

@@ -18,6 +18,12 @@ def isa() -> str:
 def available_isas() -> list[str]:
     """Names of the instruction sets that this build and this processor have."""
 
+def give_back_memory() -> None:
+    """Give the system the pages kept of released id buffers, and what is free in glibc's heaps."""
+
+def map_large_blocks() -> bool:
+    """Have glibc map blocks of 8 MiB and more one by one; False if the C library is another."""
+
 def scan_json_rows(
     data: bytes,
     starts: ArrowColumn,

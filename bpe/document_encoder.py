@@ -179,6 +179,11 @@ class DocumentEncoder:
         text = data.decode("utf-8", "surrogateescape")
         return unicodedata.normalize("NFC", text).encode("utf-8", "surrogateescape")
 
+    def forget_encoder(self) -> None:
+        """Free the encoder with its caches; see `Tokenizer.forget_encoder`."""
+        with self._lock:
+            self._backend_encoder = None
+
     def _encoder(self) -> Encoder:
         with self._lock:
             if self._backend_encoder is None:

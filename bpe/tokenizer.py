@@ -283,6 +283,10 @@ class Tokenizer:
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
+    def forget_encoder(self) -> None:
+        """Free what encoding keeps, such as each thread's cache; it is made again when needed."""
+        self._documents.forget_encoder()
+
     @property
     def streams(self) -> bool:
         """Whether `stream_encoder` takes any document in bounded memory.

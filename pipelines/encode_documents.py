@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
 from bpe.errors import SettingsError
+from bpe.process_memory import give_back_memory
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines.document_keys import DocumentKeys
@@ -94,7 +95,9 @@ class _EncodeUnit(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Encode one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
-            yield from self._encode(Unit.from_json(element))
+            sidecars = self._encode(Unit.from_json(element))
+            give_back_memory()
+            yield from sidecars
 
     def _encode(self, unit: Unit) -> list[bytes]:
         settings = self._settings

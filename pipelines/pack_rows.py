@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.best_fit import best_fit_decreasing
-from pipelines.stretches import Stretches, StretchReader
+from pipelines.stretches import Stretches, StretchReader, in_one
 from pipelines.token_rows import TokenRows
 from schemas.packed_shards import PACKED_LISTS
 from schemas.sidecars import PackingTotals
@@ -88,7 +88,8 @@ class Packer:
         self._pad = 0 if settings.pad is None else settings.pad
         self._lengths = lengths
         self._reader = StretchReader()
-        self._waiting: Stretches | None = None
+        self._waiting: list[Stretches] = []
+        self._waiting_ids = 0
 
     def add(self, rows: TokenRows) -> Iterator[TokenRows]:
         """The packed rows that can be made now.
@@ -98,24 +99,27 @@ class Packer:
         """
         if not rows.batch.num_rows:
             return
-        more = self._reader.read(rows)
-        waiting = more if self._waiting is None else self._waiting.followed_by(more)
+        self._wait(self._reader.read(rows))
         if self._settings.pack_mode == "concat":
-            yield from self._concatenated(waiting)
+            yield from self._concatenated(self._waited())
             return
-        waiting, complete = self._cut_documents(waiting)
+        least = self._settings.pack_window if self._settings.pack_mode == "best-fit" else 0
+        if self._waiting_ids < least:
+            return
+        waiting, complete = self._cut_documents(self._waited())
         taken = 0
         for start, end in self._windows(waiting.lengths[:complete], is_end=False):
             yield from self._fitted(waiting.slice(start, end))
             taken = end
-        self._waiting = waiting.slice(taken, len(waiting))
+        self._wait(waiting.slice(taken, len(waiting)).copied())
 
     def finish(self) -> Iterator[TokenRows]:
         """The rows that are left at the unit's end."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is None or not len(waiting):
+        if not self._waiting:
             return
+        waiting = self._waited()
         if self._settings.pack_mode != "concat":
+            waiting, _ = self._cut_documents(waiting)
             for start, end in self._windows(waiting.lengths, is_end=True):
                 yield from self._fitted(waiting.slice(start, end))
         elif self._settings.pack_tail == "pad":
@@ -132,6 +136,16 @@ class Packer:
             dropped_documents=self.dropped_documents,
         )
 
+    def _wait(self, stretches: Stretches) -> None:
+        if len(stretches):
+            self._waiting.append(stretches)
+            self._waiting_ids += int(stretches.lengths.sum())
+
+    def _waited(self) -> Stretches:
+        """All stretches that wait, of which there are some; none do afterwards."""
+        self._waiting_ids = 0
+        return in_one(self._waiting)
+
     def _concatenated(self, waiting: Stretches) -> Iterator[TokenRows]:
         starts = np.cumsum(waiting.lengths) - waiting.lengths
         pieces = waiting.cut(starts, self._size)
@@ -140,7 +154,7 @@ class Packer:
         places = (np.cumsum(pieces.lengths) - pieces.lengths) // self._size
         full = int(pieces.lengths.sum()) // self._size
         taken = int(np.searchsorted(places, full))
-        self._waiting = pieces.slice(taken, len(pieces))
+        self._wait(pieces.slice(taken, len(pieces)).copied())
         if full:
             yield from self._rows(pieces.slice(0, taken), places[:taken], full)
 

@@ -38,6 +38,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.errors import OutputError
+from bpe.process_memory import give_back_memory
 from pipelines.document_keys import DocumentKeys
 from pipelines.encode_documents import UnitEncoder
 from pipelines.encode_settings import EncodeSettings
@@ -170,7 +171,9 @@ class _SpillUnit(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Spill one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
-            yield self._spill(Unit.from_json(element))
+            record = self._spill(Unit.from_json(element))
+            give_back_memory()
+            yield record
 
     def _spill(self, unit: Unit) -> bytes:
         settings = self._settings
@@ -258,12 +261,16 @@ class _WriteBucket(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Write one bucket."""
         with reported_errors():
-            yield from self._write(Bucket.from_json(element))
+            sidecars = self._write(Bucket.from_json(element))
+            give_back_memory()
+            yield from sidecars
 
     def _write(self, bucket: Bucket) -> list[bytes]:
         settings = self._settings
         folder = join(self._output, TOKENIZER_FOLDER)
         tokenizer = cached_tokenizer(folder, settings.tokenizer_digest)
+        # What the first job left in a process that does both.
+        tokenizer.forget_encoder()
         gathered = _Gathered(token_shard_schema(tokenizer.max_id))
         for unit in range(bucket.units):
             gathered.add(_read_spill(self._output, unit, bucket))
@@ -346,10 +353,12 @@ class _Gathered:
         if not self._batches:
             return
         names = pa.array(list(self._sources), pa.string())
-        keys = [batch["shuffle_key"].to_numpy() for batch in self._batches]
+        keys = np.concatenate([batch["shuffle_key"].to_numpy() for batch in self._batches])
         rows = [self._token_rows(batch, names) for batch in self._batches]
         self._batches = []
-        yield from in_order(rows, np.argsort(np.concatenate(keys), kind="stable"))
+        order = np.argsort(keys, kind="stable")
+        del keys
+        yield from in_order(rows, order)
 
     def _token_rows(self, batch: pa.RecordBatch, names: pa.Array) -> TokenRows:
         columns: dict[str, Any] = {name: batch[name] for name in self._schema.names}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from pipelines.token_rows import TokenRows
 
-__all__ = ["StretchReader", "Stretches"]
+__all__ = ["StretchReader", "Stretches", "in_one"]
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
@@ -64,15 +64,15 @@ class Stretches:
             self.byte_start[part],
         )
 
-    def followed_by(self, after: Stretches) -> Stretches:
-        """These and then others."""
-        if not len(self):
-            return after
+    def copied(self) -> Stretches:
+        """The same in memory of their own, so that what they were cut from can go."""
+        every = pa.array(np.arange(len(self)))
+        columns = {name: getattr(self, name) for name in Stretches.__dataclass_fields__}
         return Stretches(
-            *(
-                _concatenate(getattr(self, name), getattr(after, name))
-                for name in Stretches.__dataclass_fields__
-            )
+            **{
+                name: column.copy() if isinstance(column, np.ndarray) else column.take(every)
+                for name, column in columns.items()
+            }
         )
 
     def cut(self, starts: _Ints, every: int) -> Stretches:
@@ -130,10 +130,32 @@ class Stretches:
         )
 
 
-def _concatenate(left: Any, right: Any) -> Any:
-    if isinstance(left, np.ndarray):
-        return np.concatenate([left, right])
-    return pa.concat_arrays([left, right])
+def in_one(parts: list[Stretches]) -> Stretches:
+    """Stretches one after the other; each part's ids are let go when they are copied.
+
+    Args:
+        parts: at least one; empty afterwards.
+    """
+    if len(parts) == 1:
+        return parts.pop()
+    columns = {
+        name: _concatenated([getattr(part, name) for part in parts])
+        for name in Stretches.__dataclass_fields__
+        if name != "ids"
+    }
+    ids = np.empty(sum(len(part.ids) for part in parts), parts[0].ids.dtype)
+    end = len(ids)
+    while parts:
+        part = parts.pop()
+        ids[end - len(part.ids) : end] = part.ids
+        end -= len(part.ids)
+    return Stretches(ids=ids, **columns)
+
+
+def _concatenated(columns: list[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return pa.concat_arrays(columns)
 
 
 class StretchReader:

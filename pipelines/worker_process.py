@@ -14,6 +14,7 @@ import threading
 
 import grpc  # type: ignore[import-untyped]
 
+from bpe.process_memory import bound_free_memory
 from pipelines.driver_watch import end_with_driver
 from pipelines.worker_errors import hide_reported_errors
 
@@ -23,6 +24,7 @@ __all__ = ["main"]
 def main() -> None:
     """Serve the runner until it closes the connection."""
     end_with_driver()
+    bound_free_memory()
     handler = logging.StreamHandler()
     # Beam lowers the root logger to INFO while it starts; the handler is ours.
     handler.setLevel(logging.WARNING)

@@ -7,6 +7,9 @@
 #include <new>
 #include <vector>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #if defined(__linux__)
 #include <sys/mman.h>
 #endif
@@ -16,6 +19,9 @@ namespace {
 
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kSmallPage = 4096;
+[[maybe_unused]] constexpr int kLeastMapped = 8 << 20;
+// Free bytes at the end of a heap from which on they go back to the system at once.
+[[maybe_unused]] constexpr int kLeastTrimmed = 32 << 20;
 
 // Bytes of written memory, and blocks, that the pool may hold on to.
 constexpr size_t kPoolBytes = size_t{512} << 20;
@@ -142,6 +148,29 @@ void release_pages(PageBlock block) noexcept {
     }
   }
   unmap_pages(block.data, block.size);
+}
+
+void give_back_memory() noexcept {
+  std::vector<PageBlock> released;
+  {
+    Pool& shared = pool();
+    const std::lock_guard<std::mutex> lock(shared.mutex);
+    released.swap(shared.released);
+    shared.touched = 0;
+  }
+  for (const PageBlock& block : released) unmap_pages(block.data, block.size);
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
+bool map_large_blocks() noexcept {
+#if defined(__GLIBC__)
+  return mallopt(M_MMAP_THRESHOLD, kLeastMapped) == 1 &&
+         mallopt(M_TRIM_THRESHOLD, kLeastTrimmed) == 1;
+#else
+  return false;
+#endif
 }
 
 void advise_huge_pages(void* data, size_t size) noexcept {

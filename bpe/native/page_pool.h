@@ -22,6 +22,15 @@ PageBlock grow_pages(PageBlock block, size_t size);
 // Keeps the block for later, or gives it back to the system when the pool is full.
 void release_pages(PageBlock block) noexcept;
 
+// Gives the system what the pool holds and, with glibc, what has been freed inside its heaps.
+void give_back_memory() noexcept;
+
+// Has glibc map blocks of 8 MiB and more one by one, and unmap them when they are freed. By itself
+// it raises that bound to the largest block that was ever freed, up to 32 MiB, and then leaves
+// holes of that size in the heap of every thread; a lower bound costs time, in which the system
+// clears pages. False where malloc is another one.
+bool map_large_blocks() noexcept;
+
 // Asks for huge pages where a large block of anyone's memory, not written yet, has room for them.
 void advise_huge_pages(void* data, size_t size) noexcept;
 

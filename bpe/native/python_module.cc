@@ -15,6 +15,7 @@
 #include "errors.h"
 #include "isa_scans.h"
 #include "json_rows.h"
+#include "page_pool.h"
 #include "rank_merges.h"
 
 namespace beam_bpe {
@@ -85,6 +86,11 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_encoding(module);
   module.def("recover_merges", &recover_merges_from_python, py::arg("tokens"));
+  module.def("give_back_memory", [] {
+    const WithoutGil released;
+    give_back_memory();
+  });
+  module.def("map_large_blocks", &map_large_blocks);
   module.def("isa", [] { return isa_name(best_isa()); });
   module.def("available_isas", &available_isas);
   module.def("scan_ends", &scan_ends_from_python, py::arg("data"), py::arg("scheme"), py::arg("isa"),

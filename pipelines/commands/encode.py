@@ -16,6 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
 from bpe.errors import BpeError, SettingsError
+from bpe.process_memory import bound_free_memory
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.given_tokenizer import load_given_tokenizer
@@ -52,6 +53,7 @@ __all__ = ["run"]
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     watch = Stopwatch()
+    bound_free_memory()
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
     tokenizer = load_given_tokenizer(arguments)

@@ -1,0 +1,51 @@
+"""What a process holds beyond what it uses: freed memory that allocators keep for the next request.
+
+They keep it for good reasons, and without a bound: in a process whose threads take and free arrays
+of tens of megabytes, holes in heaps come to hundreds of megabytes and grow for hours. So a process
+that does such work sets its allocators once, and gives back what is free when a part of the work
+is done. Nothing here changes a result.
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+
+__all__ = ["bound_free_memory", "give_back_memory"]
+
+
+@lru_cache(1)
+def bound_free_memory() -> None:
+    """Have this process return large blocks to the system as soon as they are free.
+
+    Arrow then takes its memory from the C library, whose blocks of 8 MiB and more are mapped and
+    unmapped one by one (glibc; with another C library, or without the native core, what is free
+    goes back with `give_back_memory` alone). For a program that owns its process: it holds for all
+    threads, and for what other libraries allocate.
+    """
+    native = _native_core()
+    if native is not None and native.map_large_blocks():
+        pa.set_memory_pool(pa.system_memory_pool())
+
+
+def give_back_memory() -> None:
+    """Give the system what is free: of Arrow's pool, of the native core, and inside glibc's heaps.
+
+    Takes milliseconds; what is in use is not touched, so that any thread may do it at any time.
+    """
+    pa.default_memory_pool().release_unused()
+    native = _native_core()
+    if native is not None:
+        native.give_back_memory()
+
+
+@lru_cache(1)
+def _native_core() -> Any:
+    """The extension module, or None where it was not built."""
+    try:
+        return importlib.import_module("bpe._native")
+    except ImportError:
+        return None

@@ -148,19 +148,20 @@ class _Stretch:
         if not len(ids) and not is_last:
             return None
         columns = {
-            **{name: piece[name][0].as_py() for name in ("document_id", "source", "part")},
-            "text": self._text[:size],
-            "byte_start": self.byte_start,
-            "is_first": self._is_first,
-            "is_last": is_last,
-            "goes_on": not ends,
+            "text": pa.array([self._text[:size]], pa.large_binary()),
+            **{name: piece[name] for name in ("document_id", "source", "part")},
+            "byte_start": pa.array([self.byte_start], pa.int64()),
+            "is_first": pa.array([self._is_first]),
+            "is_last": pa.array([is_last]),
+            "goes_on": pa.array([not ends]),
         }
+        arrays = [columns[name] for name in DOCUMENT_PIECES.names]
         self._text = self._text[size:]
         self.byte_start += size
         self._is_first = False
         values = pa.array(ids).cast(self._tokenizer.id_type)
         lists = pa.LargeListArray.from_arrays(pa.array([0, len(ids)], pa.int64()), values)
-        return pa.RecordBatch.from_pylist([columns], schema=DOCUMENT_PIECES), lists
+        return pa.RecordBatch.from_arrays(arrays, schema=DOCUMENT_PIECES), lists
 
 
 def _place(pieces: pa.RecordBatch) -> str:

@@ -12,6 +12,9 @@ from typing import Protocol, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+INTERFACE: int
+"""Changes with the names and arguments below: what was compiled from other sources is refused."""
+
 def isa() -> str:
     """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
 

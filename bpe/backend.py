@@ -41,6 +41,9 @@ __all__ = [
     "get_backend",
 ]
 
+# Of the native core that these sources need, as in bpe/native/python_module.cc.
+NATIVE_INTERFACE = 1
+
 BACKEND_NAMES = ("auto", "native", "python")
 TIE_ORDERS = ("hf", "id", "bytes", "first")
 """Names of the orders that decide between pairs of equal count; `MergeRules` says what each is."""
@@ -382,9 +385,20 @@ def _python_backend() -> Backend:
     return backend
 
 
+def _check_interface(core: Any) -> None:
+    """Check that the core fits these sources: an old one would fail in the middle of work."""
+    found = getattr(core, "INTERFACE", None)
+    if found != NATIVE_INTERFACE:
+        raise ImportError(
+            f"{core.__file__} was compiled from other sources (its interface is {found}, and "
+            f"{NATIVE_INTERFACE} is needed)"
+        )
+
+
 @lru_cache(maxsize=1)
 def _native_backend() -> Backend:
     try:
+        _check_interface(importlib.import_module("bpe._native"))
         module = importlib.import_module("bpe.native_backend")
     except ImportError as error:
         raise BackendError(

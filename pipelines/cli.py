@@ -92,3 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         show_traceback(error)
         sys.stderr.write(f"error: {describe_fault(error)}\n")
         return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -286,7 +286,7 @@ def open_counts(directory: str) -> CountArtifact:
     with open_for_reading(path) as file:
         try:
             schema = pa.ipc.open_file(file).schema
-        except pa.ArrowInvalid as error:
+        except (OSError, pa.ArrowException) as error:
             raise CountTableError(f"{path}: is damaged: {error}; {_COUNT_AGAIN}") from error
     return CountArtifact(schema.empty_table(), manifest.digest, manifest)
 
@@ -350,6 +350,6 @@ def _load_count_file(path: str) -> CountArtifact:
     data = read_bytes(path)
     try:
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
-    except pa.ArrowInvalid as error:
+    except (OSError, pa.ArrowException) as error:
         raise CountTableError(f"{path}: is no Arrow IPC file: {error}") from error
     return CountArtifact(table, hashlib.sha256(data).hexdigest(), None)

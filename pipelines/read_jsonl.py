@@ -257,7 +257,32 @@ def _diagnose(
     wrong = _field_error(row, options.text_field, "text", (str,))
     if wrong is None and options.id_field is not None:
         wrong = _field_error(row, options.id_field, "id", (str, int))
+    if wrong is None and isinstance(refusal, msgspec.ValidationError) and _repeats_names(text):
+        wrong = _repeated_field(str(refusal), options)
     return wrong or ("json_limit", f"beyond what the decoder takes: {refusal}; remove the row")
+
+
+def _repeats_names(text: str) -> bool:
+    """Whether a row has an object in which a name occurs twice."""
+    repeated = False
+
+    def look(pairs: list[tuple[str, Any]]) -> None:
+        nonlocal repeated
+        repeated |= len({name for name, _ in pairs}) < len(pairs)
+
+    json.loads(text, parse_int=len, object_pairs_hook=look)
+    return repeated
+
+
+def _repeated_field(refusal: str, options: ReadOptions) -> tuple[str, str]:
+    """Of a field that occurs several times, Python sees the last value and the decoder all."""
+    is_id = options.id_field is not None and f"$.{options.id_field}`" in refusal
+    use, path = ("id", options.id_field) if is_id else ("text", options.text_field)
+    reason = f"null_{use}" if "got `null`" in refusal else f"{use}_not_string"
+    return reason, (
+        f"field {path!r} occurs several times in the row, and one of its values cannot be used "
+        f"({refusal}); mend or remove the row"
+    )
 
 
 def _field_error(

@@ -106,7 +106,7 @@ def reject_long_row(file: InputFile, row: LongRow, options: ReadOptions, rejects
         size += len(chunk)
         if options.on_bad_record == "fail":
             break
-    at_least = "more than " if options.on_bad_record == "fail" else ""
+    at_least = "at least " if options.on_bad_record == "fail" else ""
     rejects.bad_record(
         file,
         reason="too_long",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe.errors import OutputError, SettingsError
+from bpe.errors import BpeError, OutputError, SettingsError
 from pipelines.manifest import file_sha256, read_manifest
 from pipelines.output_files import join, open_for_reading
 from pipelines.worker_errors import reported_errors
@@ -75,5 +75,7 @@ class _ReadShard(beam.DoFn):
                     reader = pa.ipc.open_file(file)
                     for index in range(reader.num_record_batches):
                         yield reader.get_batch(index)
-            except pa.ArrowException as error:
+            except BpeError:
+                raise
+            except (OSError, pa.ArrowException) as error:
                 raise OutputError(f"{path}: is damaged: {error}") from error

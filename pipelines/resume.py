@@ -63,6 +63,7 @@ __all__ = [
     "find_finished_buckets",
     "find_finished_units",
     "find_read_units",
+    "is_finished",
     "remove_spills",
     "remove_stale_files",
     "remove_stale_units",
@@ -134,6 +135,16 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     delete_files(output, [MANIFEST])
     write_run(output, wanted)
     return Found(resumed=True, notes=tuple(notes))
+
+
+def is_finished(output: str, settings: EncodeSettings, plan: Plan) -> bool:
+    """Whether the output of this run is there, in a folder that may not be writable."""
+    wanted = RunRecord(command=_COMMAND, settings=settings.to_dict(), inputs=input_record(plan))
+    try:
+        same = read_run(output, _COMMAND) == wanted
+        return same and exists(join(output, MANIFEST)) and _find_fault(output, settings) is None
+    except OutputError:
+        return False
 
 
 def _find_fault(output: str, settings: EncodeSettings) -> str | None:

@@ -23,6 +23,7 @@ from pipelines.output_files import (
 from pipelines.token_rows import TokenRows
 
 __all__ = [
+    "REPAIR",
     "SHARD_FILE",
     "OpenShard",
     "ShardFacts",
@@ -30,6 +31,9 @@ __all__ = [
     "shard_name",
     "sidecar_name",
 ]
+
+REPAIR = "remove the damaged file and run the encode command again, which makes it anew"
+"""What to do about a shard: a command run again looks at the sizes of finished shards alone."""
 
 SHARD_FILE = re.compile(r"shard-(\d{5,})-\d{3,}\.arrow(\.json)?")
 """Names of shards and of their sidecars, without the split's folder; the group is the unit."""

@@ -20,7 +20,7 @@ from bpe.tokenizer import Tokenizer
 from pipelines.counted_nouns import counted
 from pipelines.manifest import file_sha256
 from pipelines.output_files import exists, join, open_for_reading
-from pipelines.shard_files import ShardFacts
+from pipelines.shard_files import REPAIR, ShardFacts
 from pipelines.split_documents import Splitter
 from pipelines.token_lengths import token_lengths
 from pipelines.verify_streamed import DocumentRows, StoredRow
@@ -119,7 +119,7 @@ class ShardCheck:
                     self._facts.add(batch)
         except BpeError:
             raise
-        except (ValueError, pa.ArrowException) as error:
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise self._failure(str(error)) from error
         self._check_facts()
         return again
@@ -134,7 +134,7 @@ class ShardCheck:
         if sha256 != self._sidecar.sha256:
             raise self._failure(
                 f"its sha256 is {sha256}, the manifest says {self._sidecar.sha256}: the file was "
-                "changed or damaged; remove manifest.json and run the encode command again"
+                f"changed or damaged; {REPAIR}"
             )
 
     def _check_rows(self, batch: pa.RecordBatch) -> None:

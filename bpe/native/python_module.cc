@@ -77,8 +77,12 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 
 }  // namespace
 
+// Of what bpe/_native.pyi declares; as in bpe/backend.py, which refuses another one.
+constexpr int kInterface = 1;
+
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
+  module.attr("INTERFACE") = kInterface;
   register_errors();
   py::class_<ExportedColumn>(module, "Column")
       .def("__arrow_c_array__", &ExportedColumn::export_capsules,

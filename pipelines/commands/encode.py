@@ -15,7 +15,7 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backend import get_backend
-from bpe.errors import BpeError, SettingsError
+from bpe.errors import BpeError, OutputError, SettingsError
 from bpe.process_memory import bound_free_memory
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
@@ -37,6 +37,7 @@ from pipelines.resume import (
     find_finished_buckets,
     find_finished_units,
     find_read_units,
+    is_finished,
     remove_spills,
     remove_stale_files,
     remove_stale_units,
@@ -63,15 +64,18 @@ def run(arguments: Namespace) -> int:
     plan = make_plan(inputs, read)
     _check_row_length(settings, plan)
     output = arguments.output
-    prepare_output(output)
+    try:
+        prepare_output(output)
+    except OutputError:
+        if arguments.overwrite or not is_finished(output, settings, plan):
+            raise
+        return _tell_finished(output)
     with locked_output(output):
         found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
         for sentence in found.notes:
             job.note(f"note: {sentence}")
         if found.finished:
-            job.note(f"{output} is finished, with equal settings and input: nothing to do")
-            _print_summary(output, read_manifest(output), None)
-            return 0
+            return _tell_finished(output)
         save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
         steps = _Job(arguments, options, settings, plan, found)
         kept = steps.shuffle() if settings.shuffle == "global" else steps.encode()
@@ -85,6 +89,12 @@ def run(arguments: Namespace) -> int:
         )
     metrics = read_metrics(steps.results)
     _print_summary(output, manifest, watch.seconds, resumed=kept > 0, metrics=metrics)
+    return 0
+
+
+def _tell_finished(output: str) -> int:
+    job.note(f"{output} is finished, with equal settings and input: nothing to do")
+    _print_summary(output, read_manifest(output), None)
     return 0
 
 

@@ -5,11 +5,17 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from bpe.errors import BpeError, SettingsError
+from bpe.errors import BpeError, OutputError, SettingsError
 from pipelines.commands import job
 from pipelines.counted_nouns import counted
 from pipelines.exports import EXPORTS, Export, ExportOptions, ShardSource
-from pipelines.exports.export_run import begin_export, describe_export, run_export
+from pipelines.exports.export_run import (
+    begin_export,
+    describe_export,
+    find_export,
+    refuse_inside,
+    run_export,
+)
 from pipelines.manifest import read_manifest
 from pipelines.output_files import join, prepare_output
 from pipelines.output_lock import locked_output
@@ -23,6 +29,7 @@ from pipelines.progress import (
 from pipelines.shards_of_split import split_names
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from schemas.export_record import ExportRecord
+from schemas.run_record import RunRecord
 from schemas.sidecars import Manifest
 
 __all__ = ["run"]
@@ -50,17 +57,33 @@ def run(arguments: Namespace) -> int:
         export.check(source)
         _tell_missing_separator(export, source)
         wanted = describe_export(arguments.to, export, source)
-        prepare_output(output)
-        with locked_output(output):
-            patterns = [each.file_names for each in EXPORTS.values()]
-            found = begin_export(output, wanted, patterns, overwrite=arguments.overwrite)
-            record = found or run_export(
-                export, source, output, wanted, code_version=job.code_version()
-            )
+        refuse_inside(output)
+        record, found = _make(arguments, export, source, wanted)
     if found:
         job.note(f"{output} is finished, with equal settings and shards: nothing to do")
     _print_summary(output, record, None if found else watch.seconds)
     return 0
+
+
+def _make(
+    arguments: Namespace, export: Export, source: ShardSource, wanted: RunRecord
+) -> tuple[ExportRecord, bool]:
+    """The record of the export, and whether it was there already."""
+    output = arguments.output
+    try:
+        prepare_output(output)
+    except OutputError:
+        found = None if arguments.overwrite else find_export(output, wanted)
+        if found is None:
+            raise
+        return found, True
+    with locked_output(output):
+        patterns = [each.file_names for each in EXPORTS.values()]
+        found = begin_export(output, wanted, patterns, overwrite=arguments.overwrite)
+        if found is not None:
+            return found, True
+        code_version = job.code_version()
+        return run_export(export, source, output, wanted, code_version=code_version), False
 
 
 def _options(arguments: Namespace) -> ExportOptions:

@@ -38,7 +38,8 @@ def run(arguments: Namespace) -> int:
 def _show(row: dict[str, Any], tokenizer: Tokenizer) -> str:
     end = "" if row["is_last"] else ", goes on"
     return (
-        f"{row['source']}  document {row['document_id']}  part {row['part']}{end}  "
+        f"{_one_line(row['source'])}  document {_one_line(row['document_id'])}  "
+        f"part {row['part']}{end}  "
         f"{_show_ids(row['input_ids'], tokenizer)}"
     )
 
@@ -57,11 +58,17 @@ def _show_packed(row: dict[str, Any], tokenizer: Tokenizer) -> str:
         begin = f" from id {format_count(place)}" if place else ""
         end = "" if row["is_last"][segment] else ", goes on"
         lines.append(
-            f"{row['sources'][segment]}  document {row['document_ids'][segment]}{begin}{end}  "
+            f"{_one_line(row['sources'][segment])}  "
+            f"document {_one_line(row['document_ids'][segment])}{begin}{end}  "
             + _show_ids(row["input_ids"][start : start + length], tokenizer)
         )
         start += length
     return "".join(lines)
+
+
+def _one_line(name: str) -> str:
+    """A name with line feeds and the like as escapes."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
 
 
 def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:

@@ -69,11 +69,18 @@ def run(arguments: Namespace) -> int:
         "inputs": _describe_inputs(this, given),
         "golden": _golden_digest(arguments.golden),
     }
-    prepare_output(this.output)
+    finished = f"{this.output} is finished, with equal settings and input: nothing to do"
+    try:
+        prepare_output(this.output)
+    except OutputError:
+        if arguments.overwrite or not _is_there(this, record):
+            raise
+        job.note(finished)
+        return 0
     with locked_output(this.output):
         if _begin(this, record):
             clear_rounds(join(this.output, ROUNDS_FOLDER))
-            job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
+            job.note(finished)
             return 0
         text_read = _will_read_text(this)
         models, totals = make_models(this, given, record)
@@ -83,6 +90,7 @@ def run(arguments: Namespace) -> int:
     print_summary(
         *(this.output, this.settings, models, totals, this.listing, watch.seconds),
         text_read=text_read,
+        rejects_folder=this.rejects_folder,
     )
     return 0
 
@@ -110,6 +118,14 @@ def _begin(this: TrainJob, record: Mapping[str, Any]) -> bool:
     settings = this.settings.to_dict()
     write_run(this.output, RunRecord(command=_COMMAND, settings=settings, inputs=inputs))
     return False
+
+
+def _is_there(this: TrainJob, record: Mapping[str, Any]) -> bool:
+    """Whether all models are there, in a folder that may not be writable."""
+    try:
+        return read_run(this.output, _COMMAND) is not None and _is_finished(this, record)
+    except OutputError:
+        return False
 
 
 def _folders(this: TrainJob) -> list[str]:

@@ -13,6 +13,8 @@ from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from pipelines.commands import job
 from pipelines.inputs import ReadOptions
+from pipelines.output_files import join
+from pipelines.output_folder import REJECTS_FOLDER
 from pipelines.plan import Plan
 from pipelines.rounds.options import RoundOptions
 from pipelines.runner_setup import end_process, make_pipeline_options, run_pipeline
@@ -57,6 +59,16 @@ class TrainJob:
     def output(self) -> str:
         """Folder of the command."""
         return str(self.arguments.output)
+
+    @property
+    def rejects_folder(self) -> str:
+        """Where the lists of rows and files lie that were set aside."""
+        if self.is_raw:
+            return join(self.output, REJECTS_FOLDER)
+        if self.arguments.from_counts:
+            return join(str(self.arguments.from_counts), REJECTS_FOLDER)
+        counts = COUNTS_FOLDER if self.settings.superbpe_from is None else SECOND_COUNTS
+        return join(self.output, counts, REJECTS_FOLDER)
 
     @property
     def is_raw(self) -> bool:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from bpe.backend import get_backend
-from bpe.errors import OutputError, SettingsError
+from bpe.errors import BadFileError, OutputError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.train_job import (
@@ -72,7 +72,9 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
         BpeError: of any kind.
     """
     if this.is_raw:
-        return _train_raw(this, record)
+        models, totals = _train_raw(this, record)
+        _refuse_nothing(this, totals)
+        return models, totals
     if this.settings.superbpe_from is not None:
         return _train_stages(this, record)
     folder = join(this.output, COUNTS_FOLDER)
@@ -84,6 +86,21 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
     totals = _without_other_tokens(given.totals, this.settings.special_tokens)
     record |= {"counts_digest": given.digest, "totals": totals}
     return _train_words(this, given, folder, record), totals
+
+
+def _refuse_nothing(this: TrainJob, totals: Mapping[str, Any]) -> None:
+    """Check that not all of the input was set aside.
+
+    Raises:
+        BadFileError: it was.
+    """
+    rejects = totals.get("rejects")
+    if rejects and not totals.get("documents"):
+        reasons = ", ".join(f"{reason} {count}" for reason, count in rejects.items())
+        raise BadFileError(
+            f"nothing is left to train on: all of the input was set aside ({reasons}); "
+            f"{this.rejects_folder} lists it with what is wrong; mend it, or give another --input"
+        )
 
 
 def _train_stages(this: TrainJob, record: dict[str, Any]) -> Models:
@@ -252,6 +269,7 @@ def _count(this: TrainJob, folder: str) -> None:
     if manifest is not None:
         refuse_other_counts(folder, manifest, settings, input_record(plan))
         _refuse_rejects(this, manifest)
+        _refuse_nothing(this, asdict(manifest.totals))
         job.note(f"kept the counts in {folder}")
         return
     clear_counts(folder)
@@ -276,6 +294,8 @@ def _count(this: TrainJob, folder: str) -> None:
         this.listing,
         max_bad_records=this.read.max_bad_records,
     )
+    manifest = read_count_manifest(folder)
+    _refuse_nothing(this, asdict(manifest.totals) if manifest else {})
 
 
 def _refuse_rejects(this: TrainJob, manifest: CountManifest) -> None:

@@ -29,6 +29,7 @@ def print_summary(
     seconds: float,
     *,
     text_read: bool,
+    rejects_folder: str,
 ) -> None:
     """Print what was read, what was learned, and where it is.
 
@@ -40,6 +41,7 @@ def print_summary(
         listing: `InputList.counts`.
         seconds: that the command took.
         text_read: whether it read the text itself, rather than counts that were there.
+        rejects_folder: where the lists of what was set aside lie.
     """
     size = totals.get("bytes", 0)
     lines = []
@@ -51,11 +53,13 @@ def print_summary(
         share = f"{100 * sampled / max(1, size):.3g} %"
         lines.append(f"trained on       {counted(sampled, 'byte')} of it ({share})")
     if "words" in totals:
-        lines.append(f"pre-tokens       {format_count(totals['occurrences'])}")
+        # Of SuperBPE, only the counts of the second stage are at hand whatever was kept.
+        stage = " (second stage)" if settings.superbpe_from is not None else ""
+        lines.append(f"pre-tokens       {format_count(totals['occurrences'])}{stage}")
         lines.append(f"distinct         {format_count(totals['words'])}")
     if totals.get("rejects"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
-        lines.append(f"rejected         {reasons}")
+        lines.append(f"rejected         {reasons} (see {rejects_folder})")
     lines += job.accepted_lines(totals.get("accepted", {}), listing)
     lines += _special_text_lines(settings, totals)
     directories = model_directories(output, models)

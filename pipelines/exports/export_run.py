@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
@@ -12,15 +14,18 @@ from bpe.errors import BpeError, OutputError
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
+from pipelines.folder_kinds import recognize
 from pipelines.output_files import (
     delete_files,
     exists,
+    is_local,
     join,
     list_files,
     remove_temporary_files,
     write_atomically,
 )
 from pipelines.output_folder import (
+    RUN,
     read_run,
     refuse_foreign_files,
     refuse_other_command,
@@ -31,7 +36,14 @@ from pipelines.settings import describe_differences
 from schemas.export_record import EXPORT_VERSION, ExportRecord
 from schemas.run_record import InputRecord, RunRecord
 
-__all__ = ["EXPORT_RECORD", "begin_export", "describe_export", "run_export"]
+__all__ = [
+    "EXPORT_RECORD",
+    "begin_export",
+    "describe_export",
+    "find_export",
+    "refuse_inside",
+    "run_export",
+]
 
 EXPORT_RECORD = "export.json"
 _COMMAND = "export"
@@ -86,6 +98,30 @@ def begin_export(
     remove_temporary_files(output)
     write_run(output, wanted)
     return None
+
+
+def refuse_inside(output: str) -> None:
+    """Check that the export does not lie within the output of a command, where it might be lost.
+
+    Raises:
+        OutputError: it does; names that output.
+    """
+    if not is_local(output):
+        return
+    for folder in map(str, Path(os.path.realpath(output)).parents):
+        place = recognize(folder) if exists(join(folder, RUN)) else None
+        if place is not None and place.kind in {"shards", "unfinished"}:
+            raise OutputError(
+                f"--output {output}: lies in {folder}, which {place.what}; choose a folder outside"
+            )
+
+
+def find_export(output: str, wanted: RunRecord) -> ExportRecord | None:
+    """The record of this export, if it is finished, in a folder that may not be writable."""
+    try:
+        return _find_finished(output) if read_run(output, _COMMAND) == wanted else None
+    except OutputError:
+        return None
 
 
 def run_export(

@@ -17,12 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.errors import OutputError, SettingsError
+from bpe.errors import BpeError, OutputError, SettingsError
 from pipelines.counted_nouns import counted
 from pipelines.manifest import MANIFEST, read_manifest
 from pipelines.output_files import join, open_for_reading
 from pipelines.settings import digest_of
-from pipelines.shard_files import list_shards
+from pipelines.shard_files import REPAIR, list_shards
 from pipelines.shards_of_split import shards_of_split
 from pipelines.token_rows import with_marks
 from schemas.packed_shards import packed_shard_schema
@@ -183,7 +183,9 @@ class ShardSource:
             with open_for_reading(join(self.directory, name)) as file:
                 kind = pa.ipc.open_file(file).schema.field("input_ids").type.value_type
                 return np.dtype({"uint16": np.uint16, "uint32": np.uint32}[str(kind)])
-        except (ValueError, KeyError, AttributeError, pa.ArrowException) as error:
+        except BpeError:
+            raise
+        except (OSError, ValueError, KeyError, AttributeError, pa.ArrowException) as error:
             raise self._failure(name, f"is no token shard ({error})") from error
 
     def _find_largest(self, marks: list[int]) -> tuple[int, str]:
@@ -221,14 +223,15 @@ class ShardSource:
                     yield columns
                     rows += columns.num_rows
                     tokens += _count_tokens(columns)
-        except (ValueError, pa.ArrowException) as error:
+        except BpeError:
+            raise
+        except (OSError, ValueError, pa.ArrowException) as error:
             raise self._failure(shard.file, str(error)) from error
         if (rows, tokens) != (shard.rows, shard.tokens):
             raise self._failure(
                 shard.file,
                 f"has {counted(rows, 'row')} with {counted(tokens, 'id')}, {MANIFEST} says "
-                f"{shard.rows} with "
-                f"{shard.tokens}",
+                f"{shard.rows} with {shard.tokens}",
             )
 
     def _out_of_order(self, name: str, error: ValueError) -> OutputError | SettingsError:
@@ -250,7 +253,7 @@ class ShardSource:
     def _failure(self, name: str, what: str) -> OutputError:
         return OutputError(
             f"{join(self.directory, name)}: {what}; beam-bpe verify {self.directory} finds what is "
-            "damaged, and the encode command run again repairs it"
+            f"damaged: {REPAIR}"
         )
 
 

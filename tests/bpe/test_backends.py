@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import inspect
+import re
+import sys
+import types
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bpe import backend as backend_module
-from bpe.backend import Backend, Decoder, Encoder, get_backend
+from bpe.backend import NATIVE_INTERFACE, Backend, Decoder, Encoder, get_backend
 from bpe.errors import BackendError, SettingsError
 from bpe.python_backend import PythonBackend
 from bpe.reference_encoding import ReferenceDecoder, ReferenceEncoder
@@ -90,3 +95,29 @@ def test_auto_falls_back_with_one_warning(monkeypatch: pytest.MonkeyPatch) -> No
         warnings.simplefilter("error")
         assert get_backend("auto").name == "python"
         assert get_backend().name == "python"
+
+
+@pytest.mark.usefixtures("without_native")
+@pytest.mark.parametrize("found", [None, NATIVE_INTERFACE + 1])
+def test_a_core_of_other_sources_is_refused(
+    found: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = types.ModuleType("bpe._native")
+    old.__file__ = "/somewhere/_native.so"
+    if found is not None:
+        old.INTERFACE = found  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "bpe._native", old)
+    message = f"/somewhere/_native.so was compiled from other sources .its interface is {found}"
+    with pytest.raises(BackendError, match=f"{message}.*pip install"):
+        get_backend("native")
+    monkeypatch.setenv("BPE_BACKEND", "auto")
+    with pytest.warns(RuntimeWarning, match=message):
+        assert get_backend().name == "python"
+
+
+def test_the_interface_has_a_new_number_when_it_changes() -> None:
+    stub = Path(backend_module.__file__).with_name("_native.pyi")
+    text = re.sub(r'""".*?"""', "", stub.read_text(encoding="utf-8"), flags=re.DOTALL)
+    digest = hashlib.sha256("".join(text.split()).encode()).hexdigest()[:16]
+    # A changed digest wants a new number here, in bpe/backend.py and in python_module.cc.
+    assert {NATIVE_INTERFACE: digest} == {1: "b168454a042d9881"}

@@ -29,6 +29,22 @@ BAD_ROWS: dict[str, tuple[bytes, str, str]] = {
     "half an object": (b'{"text": "a"', "bad_json", "no valid JSON"),
     "two objects": (GOOD + GOOD, "bad_json", "Extra data"),
     "NaN": (b'{"text": "a", "id": "1", "n": NaN}', "bad_json", "NaN"),
+    "name twice, first a number": (
+        b'{"text": 3, "id": "1", "text": "a"}',
+        "text_not_string",
+        "'text' occurs several times",
+    ),
+    "name twice, first null": (b'{"text": null, "id": "1", "text": "a"}', "null_text", "several"),
+    "id three times": (
+        b'{"text": "a", "id": "1", "id": [2], "id": 3}',
+        "id_not_string",
+        "'id' occurs several times",
+    ),
+    "name twice, last a number": (
+        b'{"text": "a", "id": "1", "text": 3}',
+        "text_not_string",
+        "is a number, not a string",
+    ),
     "deep nesting": (
         b'{"n": ' + b"[" * 9999 + b"]" * 9999 + b"}",
         "json_limit",
@@ -264,3 +280,12 @@ def test_a_file_found_bad_after_some_of_it_was_read_stops_the_run(
     path.write_bytes(BAD_FILES["h.jsonl.gz"])
     with pytest.raises(BadFileError, match="truncated"):
         Outcome(path, on_bad_file="skip")
+
+
+def test_a_long_row_is_not_said_to_be_longer_than_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"x" * 30 + b"\n")
+    with pytest.raises(BadRecordError, match="the row has at least 30 bytes, over --max-row-b"):
+        Outcome(path, input_format="lines", max_row_bytes=25)
+    outcome = Outcome(path, input_format="lines", max_row_bytes=25, on_bad_record="skip")
+    assert outcome.records[0]["message"].startswith("the row has 30 bytes, over --max-row-bytes=25")

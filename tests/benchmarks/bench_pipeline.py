@@ -13,7 +13,7 @@ round. The page cache is warm throughout.
     python tests/benchmarks/bench_pipeline.py --peers [NAME ...] [--peer-python PYTHON ...]
         [--peer-megabytes 200] [--rounds 2] [--workers 2] [--folder FOLDER]
 
-What others need for JSON Lines to ids on storage, see `pipeline_peers`: wall and CPU seconds of a
+What others need for JSON Lines to ids on storage, see `pipeline_peers`: wall time of a
 process from start to end, and whether they make as many ids. Peers that neither this Python nor
 the others that are named can import are left out by name.
 """
@@ -283,7 +283,7 @@ def compare(maker: CorpusMaker, options: argparse.Namespace) -> None:
         same = "as many ids" if count == ids else f"{count - ids:+,} ids"
         print(
             f"{name:10} {versions.get(name, ''):8} {run.wall:7.2f} s, {rate:6.1f} MB/s, "
-            f"{run.wall / ours.wall:5.1f} times ours, {run.cpu:6.1f} s of CPU, {same}",
+            f"{run.wall / ours.wall:5.1f} times ours, {same}",
             flush=True,
         )
 

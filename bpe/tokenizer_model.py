@@ -145,7 +145,7 @@ class TokenizerModel:
         text = ",".join(f'"{name}":{written[name]}' for name in sorted(written))
         return hashlib.sha256(f"{_HEADER}{{{text}}}".encode()).hexdigest()
 
-    @property
+    @cached_property
     def max_id(self) -> int:
         """Largest id, special tokens included."""
         return max((*self.tokens, *self.special_tokens.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bpe.backend import Backend, get_backend
 from bpe.errors import BackendError
@@ -12,6 +13,11 @@ from bpe.errors import BackendError
 HERE = Path(__file__).resolve().parent
 DATA = HERE / "data"
 SHARED = HERE.parent.parent / "shared" / "data"
+
+# How long an example takes says nothing of the code where others use the machine too. The rest is
+# what Hypothesis chose, which in CI is a profile of its own.
+settings.register_profile("without deadline", settings.default, deadline=None)
+settings.load_profile("without deadline")
 
 
 @pytest.fixture(scope="session")

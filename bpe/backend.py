@@ -39,6 +39,7 @@ __all__ = [
     "StopBefore",
     "count_words_in",
     "get_backend",
+    "native_core",
 ]
 
 # Of the native core that these sources need, as in bpe/native/python_module.cc.
@@ -385,20 +386,25 @@ def _python_backend() -> Backend:
     return backend
 
 
-def _check_interface(core: Any) -> None:
-    """Check that the core fits these sources: an old one would fail in the middle of work."""
+def native_core() -> Any:
+    """The extension module, if it fits these sources: an old one would fail in the middle of work.
+
+    Raises ImportError: it was not built, or from other sources.
+    """
+    core = importlib.import_module("bpe._native")
     found = getattr(core, "INTERFACE", None)
     if found != NATIVE_INTERFACE:
         raise ImportError(
             f"{core.__file__} was compiled from other sources (its interface is {found}, and "
             f"{NATIVE_INTERFACE} is needed)"
         )
+    return core
 
 
 @lru_cache(maxsize=1)
 def _native_backend() -> Backend:
     try:
-        _check_interface(importlib.import_module("bpe._native"))
+        native_core()
         module = importlib.import_module("bpe.native_backend")
     except ImportError as error:
         raise BackendError(

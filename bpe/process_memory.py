@@ -8,11 +8,12 @@ is done. Nothing here changes a result.
 
 from __future__ import annotations
 
-import importlib
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+
+from bpe.backend import native_core
 
 __all__ = ["bound_free_memory", "give_back_memory"]
 
@@ -44,8 +45,8 @@ def give_back_memory() -> None:
 
 @lru_cache(1)
 def _native_core() -> Any:
-    """The extension module, or None where it was not built."""
+    """The extension module, or None where there is none that fits."""
     try:
-        return importlib.import_module("bpe._native")
+        return native_core()
     except ImportError:
         return None

@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 from bpe import backend as backend_module
+from bpe import process_memory
 from bpe.backend import NATIVE_INTERFACE, Backend, Decoder, Encoder, get_backend
 from bpe.errors import BackendError, SettingsError
+from bpe.process_memory import bound_free_memory, give_back_memory
 from bpe.python_backend import PythonBackend
 from bpe.reference_encoding import ReferenceDecoder, ReferenceEncoder
 
@@ -113,6 +115,10 @@ def test_a_core_of_other_sources_is_refused(
     monkeypatch.setenv("BPE_BACKEND", "auto")
     with pytest.warns(RuntimeWarning, match=message):
         assert get_backend().name == "python"
+    process_memory._native_core.cache_clear()
+    bound_free_memory()
+    give_back_memory()
+    process_memory._native_core.cache_clear()
 
 
 def test_the_interface_has_a_new_number_when_it_changes() -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from pipelines.inputs import InputFile
+from pipelines.parquet_batches import BatchSizes, open_parquet
 from pipelines.plan import FileRange
 from pipelines.read_options import ReadOptions
 from pipelines.rejects import Rejects
@@ -17,14 +17,9 @@ from pipelines.table_files import DamagedPartError, damage
 
 __all__ = ["parquet_columns", "read_parquet"]
 
-# A column is read from storage in pieces of this size, so that no row group is in memory whole.
-_BUFFER_BYTES = 1 << 20
-# Rows are asked for in numbers that make about so much text.
+# Rows that were read few at a time are put together until they make so much text.
 _BATCH_BYTES = 4 << 20
 _BATCH_ROWS = 1 << 16
-# Every row may be as long as the whole dictionary; so much text is taken even then. Rows that turn
-# out to be shorter are put together again until they make a batch.
-_WORST_BATCH_BYTES = 256 << 20
 
 
 def read_parquet(
@@ -45,15 +40,16 @@ def read_parquet(
     file = range_.file
     parquet = _open(native, file)
     columns = find_columns(parquet.schema_arrow, options, file.path)
+    sizes = BatchSizes(native, parquet.metadata, parquet.schema_arrow, columns)
     end = file.size if range_.end is None else range_.end
     first_row = 0
     for group, (start, rows) in enumerate(_groups(parquet, file)):
         if range_.start <= start < end and not (
             options.on_bad_file == "skip"
-            and _is_left_out(parquet, group, columns, file, first_row, rejects)
+            and _is_left_out(parquet, group, columns, sizes, file, first_row, rejects)
         ):
             row = first_row
-            for batch in _batches(parquet, group, columns, file):
+            for batch in _batches(parquet, group, columns, sizes, file):
                 with damage(file, _name(group)):
                     yield from documents_of_rows(file, batch, row, columns, options, rejects)
                 row += batch.num_rows
@@ -78,6 +74,7 @@ def _is_left_out(
     parquet: Any,
     group: int,
     columns: TableColumns,
+    sizes: BatchSizes,
     file: InputFile,
     first_row: int,
     rejects: Rejects,
@@ -88,7 +85,7 @@ def _is_left_out(
     that neither depends on how the file is cut.
     """
     try:
-        for batch in _batches(parquet, group, columns, file):
+        for batch in _batches(parquet, group, columns, sizes, file):
             with damage(file, _name(group)):
                 check_rows(batch, columns)
     except DamagedPartError as error:
@@ -109,12 +106,7 @@ def parquet_columns(native: Any, file: InputFile, options: ReadOptions) -> Table
 
 def _open(native: Any, file: InputFile) -> Any:
     with damage(file, "the Parquet footer", everywhere=True):
-        return pq.ParquetFile(
-            native,
-            buffer_size=_BUFFER_BYTES,
-            pre_buffer=False,
-            page_checksum_verification=True,
-        )
+        return open_parquet(native)
 
 
 def _start(group: Any, file: InputFile) -> int:
@@ -132,7 +124,7 @@ def _start(group: Any, file: InputFile) -> int:
 
 
 def _batches(
-    parquet: Any, group: int, columns: TableColumns, file: InputFile
+    parquet: Any, group: int, columns: TableColumns, sizes: BatchSizes, file: InputFile
 ) -> Iterator[pa.RecordBatch]:
     """Rows of a row group, as many as there should be.
 
@@ -145,7 +137,7 @@ def _batches(
     held: list[pa.RecordBatch] = []
     with damage(file, what):
         batches = parquet.iter_batches(
-            batch_size=_rows_at_a_time(metadata, parquet.schema, columns),
+            batch_size=sizes.rows(group),
             row_groups=[group],
             columns=columns.leaves,
             use_threads=False,
@@ -174,20 +166,3 @@ def _batches(
 def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """One batch of all rows."""
     return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _rows_at_a_time(group: Any, schema: Any, columns: TableColumns) -> int:
-    """So many rows that they make about `_BATCH_BYTES` of text."""
-    path = ".".join(columns.text)
-    # By the schema: there may be thousands of columns.
-    places = [index for index in range(len(schema)) if schema.column(index).path == path]
-    for chunk in map(group.column, places):
-        if chunk.num_values:
-            average = max(1, chunk.total_uncompressed_size // chunk.num_values)
-            most = _BATCH_BYTES // average
-            if chunk.has_dictionary_page and chunk.dictionary_page_offset is not None:
-                # Values that repeat are stored once, and may be long.
-                dictionary = max(1, chunk.data_page_offset - chunk.dictionary_page_offset)
-                most = min(most, _WORST_BATCH_BYTES // dictionary)
-            return int(max(1, min(most, _BATCH_ROWS)))
-    return _BATCH_ROWS

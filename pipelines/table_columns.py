@@ -22,7 +22,14 @@ from pipelines.piece_batches import batch_of_rows, is_utf8
 from pipelines.read_options import ReadOptions
 from pipelines.rejects import RAW_BYTES_KEPT, Rejects
 
-__all__ = ["ColumnError", "TableColumns", "check_rows", "documents_of_rows", "find_columns"]
+__all__ = [
+    "ColumnError",
+    "TableColumns",
+    "check_rows",
+    "column_at",
+    "documents_of_rows",
+    "find_columns",
+]
 
 # Rows are handed on together until they hold so many bytes of text.
 _RUN_BYTES = 4 << 20
@@ -50,9 +57,14 @@ class TableColumns:
     id: tuple[str, ...] | None
 
     @property
+    def paths(self) -> list[tuple[str, ...]]:
+        """Names on the way to each field, each field once."""
+        return list(dict.fromkeys((self.text, self.id or self.text)))
+
+    @property
     def leaves(self) -> list[str]:
-        """The fields as dotted paths, each once."""
-        return list(dict.fromkeys(".".join(path) for path in (self.text, self.id or self.text)))
+        """The fields as dotted paths, in the order of `paths`."""
+        return [".".join(path) for path in self.paths]
 
     @property
     def roots(self) -> list[str]:
@@ -164,8 +176,8 @@ def documents_of_rows(
     Raises:
         pa.ArrowException: offsets or lengths of a column are damaged.
     """
-    text = _checked(_column(batch, columns.text))
-    ids = None if columns.id is None else _checked(_column(batch, columns.id))
+    text = _checked(column_at(batch, columns.text))
+    ids = None if columns.id is None else _checked(column_at(batch, columns.id))
     lengths = _byte_lengths(text)
     for start, stop in _runs(lengths):
         yield _documents(
@@ -183,10 +195,11 @@ def check_rows(batch: pa.RecordBatch, columns: TableColumns) -> None:
     """Check some rows for damage that `documents_of_rows` would meet; its errors."""
     for path in (columns.text, columns.id):
         if path is not None:
-            _check_layout(_column(batch, path))
+            _check_layout(column_at(batch, path))
 
 
-def _column(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+def column_at(batch: pa.RecordBatch, path: tuple[str, ...]) -> pa.Array:
+    """The column, or field inside one, that a path leads to."""
     column = batch.column(path[0])
     # A field of a null struct is null.
     return column if len(path) == 1 else pc.struct_field(column, list(path[1:]))

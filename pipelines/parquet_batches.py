@@ -2,20 +2,19 @@
 
 Batches are counted in rows, and rows may be of any length. Where values stand in pages as they are,
 an average tells enough; but what a dictionary holds once may stand in every row, and a batch of
-such rows is many times what the file says it unpacks to. So the longest text of a dictionary is
-looked up before rows are asked for.
+such rows is many times what the file says it unpacks to. So the size of the dictionary, or the
+longest text in it, is looked up before rows are asked for.
 """
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pipelines.table_columns import TableColumns, column_at
+from pipelines.parquet_dictionaries import find_dictionary
+from pipelines.table_columns import TableColumns
 
 __all__ = ["BatchSizes", "open_parquet"]
 
@@ -28,8 +27,8 @@ _BATCH_ROWS = 1 << 16
 _WORST_BATCH_BYTES = 256 << 20
 # Writers divide columns into pages of about this size.
 _PAGE_BYTES = 1 << 20
-# Null texts that are passed over in search of the dictionary.
-_NULLS_PASSED = 1000
+# To look through a dictionary takes as long as so many batches do.
+_MANY_BATCHES = 200
 
 
 def open_parquet(native: Any, **options: Any) -> pq.ParquetFile:
@@ -63,11 +62,11 @@ class BatchSizes:
     ) -> None:
         self._native = native
         self._metadata = metadata
-        self._paths = dict(zip(columns.leaves, columns.paths, strict=True))
+        self._leaves = columns.leaves
         # Columns that are dictionaries for Arrow, too, stay so when they are read.
         self._coded = {
             leaf
-            for leaf, path in self._paths.items()
+            for leaf, path in zip(columns.leaves, columns.paths, strict=True)
             if pa.types.is_dictionary(schema.field(path[0]).type)
         }
 
@@ -75,22 +74,23 @@ class BatchSizes:
         """How many rows of a row group to read at a time, at least 1.
 
         Raises:
-            pa.ArrowException, OSError: the column's first pages are damaged or cannot be read.
+            OSError: the file cannot be read.
         """
         most = _BATCH_ROWS
         row_group = self._metadata.row_group(group)
         for index in range(row_group.num_columns):
             chunk = row_group.column(index)
-            leaf = chunk.path_in_schema
-            if leaf in self._paths and chunk.physical_type == "BYTE_ARRAY" and chunk.num_values:
+            if chunk.path_in_schema not in self._leaves or not chunk.num_values:
+                continue
+            if chunk.physical_type == "BYTE_ARRAY":
                 average = max(1, chunk.total_uncompressed_size // chunk.num_values)
                 most = min(most, _BATCH_BYTES // average)
-                if longest := self._longest(group, chunk, most):
+                if longest := self._longest(chunk, most):
                     most = min(most, _WORST_BATCH_BYTES // longest)
         return max(1, most)
 
-    def _longest(self, group: int, chunk: Any, rows: int) -> int:
-        """Bytes that a value which is stored once, for many rows, may have; 0 for none such."""
+    def _longest(self, chunk: Any, rows: int) -> int:
+        """Most bytes of a value which is stored once, for many rows; 0 where there is none such."""
         whole = int(chunk.total_uncompressed_size)
         if chunk.path_in_schema in self._coded or rows * whole <= _WORST_BATCH_BYTES:
             return 0
@@ -99,21 +99,15 @@ class BatchSizes:
             # A value stands for what it has in common with the one before, within a page.
             longest = min(whole, _PAGE_BYTES)
         if chunk.has_dictionary_page:
-            longest = max(longest, self._longest_in_dictionary(group, chunk) or whole)
+            longest = max(longest, self._longest_in_dictionary(chunk, rows, whole))
         return longest
 
-    def _longest_in_dictionary(self, group: int, chunk: Any) -> int | None:
-        """Length of a dictionary's longest value in bytes; None if it cannot be told."""
-        leaf = chunk.path_in_schema
-        coded = open_parquet(self._native, metadata=self._metadata, read_dictionary=[leaf])
-        batches = coded.iter_batches(
-            batch_size=1, row_groups=[group], columns=[leaf], use_threads=False
-        )
-        for batch in islice(batches, _NULLS_PASSED):
-            values = column_at(batch, self._paths[leaf]).dictionary
-            if len(values) > 1:
-                return int(pc.max(pc.binary_length(values)).as_py())
-            if len(values) == 1:
-                # A dictionary of one value, or a first page without one, where another may follow.
-                return None
-        return None
+    def _longest_in_dictionary(self, chunk: Any, rows: int, whole: int) -> int:
+        """The same of a dictionary: the size of all its values, or what is found among them."""
+        page = find_dictionary(self._native, chunk)
+        if page is None:
+            return whole
+        few = max(1, _WORST_BATCH_BYTES // max(1, page.size))
+        if few >= rows or chunk.num_values <= few * _MANY_BATCHES:
+            return page.size
+        return page.longest() or page.size

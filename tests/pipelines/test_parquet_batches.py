@@ -12,9 +12,10 @@ import pytest
 
 from bpe.cut_points import CutFinder
 from bpe.schemes import get_scheme
-from pipelines import parquet_batches
+from pipelines import parquet_batches, parquet_dictionaries
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.parquet_batches import BatchSizes, open_parquet
+from pipelines.parquet_dictionaries import find_dictionary
 from pipelines.plan import make_plan
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
@@ -32,12 +33,19 @@ def rows_at_a_time(
     parquet = open_parquet(path)
     wanted = ReadOptions(text_field=field, id_field=id_field)
     columns = find_columns(parquet.schema_arrow, wanted, str(path))
-    return BatchSizes(path, parquet.metadata, parquet.schema_arrow, columns).rows(0)
+    return BatchSizes(pa.OSFile(str(path)), parquet.metadata, parquet.schema_arrow, columns).rows(0)
+
+
+def column_bytes(path: Path) -> int:
+    """Bytes that the first column of the first row group unpacks to."""
+    return int(pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size)
 
 
 @pytest.fixture(autouse=True)
 def _little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_batches, "_WORST_BATCH_BYTES", WORST)
+    # Dictionaries are always looked through.
+    monkeypatch.setattr(parquet_batches, "_MANY_BATCHES", 0)
 
 
 REPEATED = [LONG, "y"] * 2000
@@ -46,12 +54,12 @@ KINDS = {
     "large_string": pa.array(REPEATED, pa.large_string()),
     "binary": pa.array(REPEATED, pa.binary()),
     "string_view": pa.array(REPEATED, pa.string_view()),
-    "nulls first": pa.array([None] * 900 + REPEATED),
-    "only long ones": pa.array([LONG, "x" * 999] * 2000),
+    "nulls first": pa.array([None] * 2000 + REPEATED),
+    "one text": pa.array([LONG] * 4000),
 }
 
 
-@pytest.mark.parametrize("compression", ["none", "snappy", "zstd"])
+@pytest.mark.parametrize("compression", ["none", "snappy", "zstd", "gzip", "brotli", "lz4"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_text_that_is_stored_once_may_fill_every_row(
     kind: str, compression: str, tmp_path: Path
@@ -68,23 +76,46 @@ def test_a_field_inside_a_column_and_an_id_may_repeat_too(tmp_path: Path) -> Non
     assert rows_at_a_time(path, table, field="a.b", id_field="id") == 10
 
 
-def test_what_cannot_be_told_is_taken_for_long(tmp_path: Path) -> None:
-    # A dictionary of one value looks like a first page without one.
+def test_dictionaries_that_are_not_understood_are_taken_for_one_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "a.parquet"
-    alike = pa.table({"text": ["x" * 10_000] * 10_000})
-    assert rows_at_a_time(path, alike) == WORST // path_size(path)
+    table = pa.table({"text": REPEATED})
+    monkeypatch.setattr(parquet_dictionaries, "_CODECS", {})
+    # The size of the page is in its header: two texts, and four bytes before each.
+    assert rows_at_a_time(path, table) == WORST // (len(LONG) + 1 + 8)
+    monkeypatch.setattr(parquet_dictionaries, "_PLAIN", ())
+    assert rows_at_a_time(path, table) == WORST // column_bytes(path)
 
 
-def path_size(path: Path) -> int:
-    """Bytes that the first column chunk of a file unpacks to."""
-    return int(pq.ParquetFile(path).metadata.row_group(0).column(0).total_uncompressed_size)
+def test_few_batches_are_no_reason_to_look_through_a_dictionary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = {"text": [str(number) * 100 for number in range(1000)]}
+    monkeypatch.setattr(parquet_batches, "_MANY_BATCHES", 1000)
+    assert rows_at_a_time(tmp_path / "a.parquet", pa.table(rows)) == 1
+
+
+@pytest.mark.parametrize("place", range(0, 40, 3))
+def test_damaged_dictionaries_are_no_fault(place: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"text": REPEATED}), path)
+    data = bytearray(path.read_bytes())
+    chunk = pq.ParquetFile(path).metadata.row_group(0).column(0)
+    data[chunk.dictionary_page_offset + place] ^= 0xFF
+    page = find_dictionary(pa.BufferReader(bytes(data)), chunk)
+    if page is not None:
+        assert page.size >= 0
+        page.longest()
+    with_end = data[: chunk.dictionary_page_offset + place]
+    assert find_dictionary(pa.BufferReader(bytes(with_end)), chunk) is None or place > 10
 
 
 def test_texts_that_begin_alike_are_taken_for_as_long_as_a_page(tmp_path: Path) -> None:
     options = {"use_dictionary": False, "column_encoding": {"text": "DELTA_BYTE_ARRAY"}}
     table = pa.table({"text": REPEATED})
     path = tmp_path / "a.parquet"
-    assert rows_at_a_time(path, table, **options) == max(1, WORST // path_size(path))
+    assert rows_at_a_time(path, table, **options) == max(1, WORST // column_bytes(path))
 
 
 def test_texts_that_do_not_repeat_are_read_in_large_batches(tmp_path: Path) -> None:

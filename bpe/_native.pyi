@@ -37,10 +37,20 @@ def scan_json_rows(
 ) -> tuple[Column, ...] | None:
     """Texts (large_binary) and ids (large_string, if wanted) of rows of JSON.
 
-    data: valid UTF-8. starts, ends: int64; row i is data[starts[i]:ends[i]]. text_path, id_path:
+    starts, ends: int64; row i is data[starts[i]:ends[i]]. text_path, id_path:
     names on the way to a field; an empty one of the id: none is wanted. None if any row
-    is not beyond doubt.
+    is not beyond doubt, or what lies between the first start and the last end is not UTF-8.
     """
+
+def count_text_features(texts: ArrowColumn, whole: bytes) -> list[int]:
+    """How many texts are empty, of white space alone, not UTF-8; have a NUL, CR alone, CR LF.
+
+    texts: as `BinaryColumn`. whole: a byte for each, 0 unless it is a whole document; only those
+    count as empty or as white space.
+    """
+
+def find_byte(data: bytes, byte: int, start: int) -> Column:
+    """Positions (int64) of a byte from `start` on, ascending."""
 
 def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
     """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.

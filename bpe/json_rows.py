@@ -24,12 +24,12 @@ def scan_json_rows(
 ) -> tuple[pa.LargeBinaryArray, pa.StringArray | None] | None:
     """Texts of rows, and ids where they are wanted; None where a full parser has to judge.
 
-    data: valid UTF-8; row i is data[starts[i]:ends[i]]. text: names of the objects on the way to
+    data: row i is data[starts[i]:ends[i]]. text: names of the objects on the way to
         the field with the text, and its own. id_: the same of the id, a string or an integer.
 
-    Sure is a row that is well-formed JSON (RFC 8259), an object, with each of the names once, a
-    string as the text, no escape in names and the id, and of integers no `-0` and 18 characters at
-    most. One row that is not, or a backend without such a scan, gives None for all.
+    Sure is a row that is well-formed JSON (RFC 8259) in UTF-8, an object, with each of the names
+    once, a string as the text, no escape in names and the id, and of integers no `-0` and 1000
+    characters at most. One row that is not, or a backend without such a scan, gives None for all.
     """
     shortest = min(len(text), len(id_))
     if get_backend().name != "native" or (id_ and [*text[:shortest]] == [*id_[:shortest]]):

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpe.text_checks import count_text_features
 from pipelines.cut_pieces import Piece
 from pipelines.inputs import InputFile
 from schemas.documents import DOCUMENT_PIECES
@@ -28,17 +29,6 @@ PIECE_ANOMALIES = frozenset({"invalid_utf8", "nul", "cr", "crlf"})
 """Of these, the pieces of documents that have them are counted; see `count_anomalies`."""
 
 _Positions = npt.NDArray[np.int64]
-
-# Unicode's White_Space; Python's own `isspace` also takes four control characters.
-_WHITE_SPACE = (
-    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
-    "\u2028\u2029\u202f\u205f\u3000"
-)
-# First and last bytes that white space can have in UTF-8; most documents have others.
-_MAY_BEGIN_SPACE = np.zeros(256, np.bool_)
-_MAY_BEGIN_SPACE[[character.encode()[0] for character in _WHITE_SPACE]] = True
-_MAY_END_SPACE = np.zeros(256, np.bool_)
-_MAY_END_SPACE[[character.encode()[-1] for character in _WHITE_SPACE]] = True
 
 
 def slices(data: bytes, starts: _Positions, ends: _Positions) -> pa.LargeBinaryArray:
@@ -169,39 +159,14 @@ def count_anomalies(batch: pa.RecordBatch, counts: Counter[str]) -> None:
     `crlf` (`PIECE_ANOMALIES`, whose counts depend on how long documents are cut: who reads one
     piece of a document does not know of the others).
     """
-    text = batch["text"]
-    lengths = np.diff(_offsets(text))
     whole = np.logical_and(_booleans(batch["is_first"]), _booleans(batch["is_last"]))
-    found = {
-        "empty": int(np.count_nonzero(whole & (lengths == 0))),
-        "whitespace_only": _count_white_space(text, whole & (lengths > 0)),
-        "invalid_utf8": 0 if _all_utf8(text) else sum(map(_is_invalid, text)),
-    }
-    content = _content(text)
-    if np.any(content == 0):
-        found["nul"] = _count_rows(text, np.flatnonzero(content == 0))
-    returns = np.flatnonzero(content == ord("\r"))
-    if len(returns):
-        ends = _offsets(text)[1:] - _offsets(text)[0]
-        row_ends = ends[np.searchsorted(ends, returns, side="right")]
-        following = content[np.minimum(returns + 1, len(content) - 1)]
-        is_pair = (following == ord("\n")) & (returns + 1 < row_ends)
-        found["crlf"] = _count_rows(text, returns[is_pair])
-        found["cr"] = _count_rows(text, returns[~is_pair])
+    found = count_text_features(batch["text"], whole)
     counts.update({name: count for name, count in found.items() if count})
 
 
 def _offsets(text: pa.LargeBinaryArray) -> _Positions:
     offsets = np.frombuffer(text.buffers()[1], np.int64)
     return offsets[text.offset : text.offset + len(text) + 1]
-
-
-def _content(text: pa.LargeBinaryArray) -> npt.NDArray[np.uint8]:
-    data = text.buffers()[2]
-    if data is None or data.size == 0:
-        return np.empty(0, np.uint8)
-    offsets = _offsets(text)
-    return np.frombuffer(data, np.uint8)[offsets[0] : offsets[-1]]
 
 
 def _booleans(array: pa.BooleanArray) -> npt.NDArray[np.bool_]:
@@ -215,25 +180,3 @@ def _all_utf8(text: pa.LargeBinaryArray) -> bool:
     except pa.ArrowInvalid:
         return False
     return True
-
-
-def _count_rows(text: pa.LargeBinaryArray, places: _Positions) -> int:
-    """How many rows have one of these places in the content, which are ascending."""
-    ends = _offsets(text)[1:] - _offsets(text)[0]
-    rows = np.searchsorted(ends, places, side="right")
-    return int(np.count_nonzero(np.diff(rows, prepend=-1)))
-
-
-def _is_invalid(value: pa.LargeBinaryScalar) -> bool:
-    return not is_utf8(value.as_py())
-
-
-def _count_white_space(text: pa.LargeBinaryArray, among: npt.NDArray[np.bool_]) -> int:
-    """Rows among those marked, none of them empty, that hold nothing but white space."""
-    rows = np.flatnonzero(among)
-    content, offsets = _content(text), _offsets(text)
-    first = content[offsets[rows] - offsets[0]]
-    last = content[offsets[rows + 1] - offsets[0] - 1]
-    likely = rows[_MAY_BEGIN_SPACE[first] & _MAY_END_SPACE[last]]
-    values = (text[int(row)].as_py() for row in likely)
-    return sum(not value.decode("utf-8", "replace").strip(_WHITE_SPACE) for value in values)

@@ -75,8 +75,6 @@ class _RowDecoder:
         self, block: RowBlock
     ) -> tuple[pa.LargeBinaryArray, pa.StringArray | None] | None:
         """Texts and ids of all rows without Python's lock; None unless all are beyond doubt."""
-        if not is_utf8(memoryview(block.data)[int(block.starts[0]) : int(block.ends[-1])]):
-            return None
         return scan_json_rows(
             block.data, block.starts, block.ends, text=self._text_path, id_=self._id_path
         )

@@ -14,6 +14,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from bpe.text_checks import find_byte
+
 __all__ = [
     "LongRow",
     "RowBlock",
@@ -87,12 +89,14 @@ def find_terminators(data: bytes, terminator: bytes, start: int = 0) -> _Positio
         int64, ascending: where each begins.
     """
     size = len(terminator)
+    found = find_byte(data, terminator[0], start)
+    if size == 1:
+        return found
     values = np.frombuffer(data, np.uint8)
-    behind_last = max(start, len(data) - size + 1)
-    found = np.flatnonzero(values[start:behind_last] == terminator[0]) + start
+    found = found[: np.searchsorted(found, len(data) - size + 1)]
     for offset in range(1, size):
         found = found[values[found + offset] == terminator[offset]]
-    if size == 1 or not len(found) or np.diff(found).min(initial=size) >= size:
+    if not len(found) or np.diff(found).min(initial=size) >= size:
         return found
     kept = []
     free_from = start

@@ -16,6 +16,8 @@ import pyarrow.compute as pc
 __all__ = ["RowMaker", "TokenRows", "with_marks"]
 
 _Ints = npt.NDArray[np.int64]
+# Columns of pieces that rows have as they are.
+_COPIED = ["document_id", "source", "byte_start"]
 
 
 @dataclass(frozen=True)
@@ -90,25 +92,40 @@ class RowMaker:
             bos=self._bos,
             eos=self._eos,
         )
+        text_bytes = pc.binary_length(pieces["text"]).to_numpy().astype(np.int64)
+        if not len(lengths) or int(lengths.max()) <= self._cap:
+            parts = self._rising_parts(pieces["part"].to_numpy(), is_first)
+            return TokenRows(self._batch(pieces, values, lengths, parts, is_last), text_bytes)
         rows_of = np.maximum(1, -(-lengths // self._cap))
         piece = np.repeat(np.arange(len(rows_of)), rows_of)
         within = np.arange(len(piece)) - np.repeat(np.cumsum(rows_of) - rows_of, rows_of)
         ends_piece = within == rows_of[piece] - 1
         row_lengths = np.where(ends_piece, lengths[piece] - within * self._cap, self._cap)
-        text_bytes = pc.binary_length(pieces["text"]).to_numpy().astype(np.int64)
         starts_document = is_first[piece] & (within == 0)
-        part = self._rising_parts(pieces["part"].to_numpy()[piece], starts_document)
+        parts = self._rising_parts(pieces["part"].to_numpy()[piece], starts_document)
+        facts = pieces.select(_COPIED).take(pa.array(piece))
+        batch = self._batch(facts, values, row_lengths, parts, is_last[piece] & ends_piece)
+        return TokenRows(batch, np.where(ends_piece, text_bytes[piece], 0))
+
+    def _batch(
+        self,
+        pieces: pa.RecordBatch,
+        values: npt.NDArray[Any],
+        lengths: _Ints,
+        parts: _Ints,
+        is_last: npt.NDArray[np.bool_],
+    ) -> pa.RecordBatch:
+        """The rows' columns; `pieces` has one of `_COPIED` for each."""
         columns = {
-            "input_ids": self._lists(values, row_lengths),
-            "document_id": pieces["document_id"].take(piece),
-            "source": self._source_column(pieces["source"].take(piece)),
-            "byte_start": pieces["byte_start"].take(piece),
-            "part": pa.array(part, pa.int32()),
-            "is_last": pa.array(is_last[piece] & ends_piece),
+            "input_ids": self._lists(values, lengths),
+            "document_id": pieces["document_id"],
+            "source": self._source_column(pieces["source"]),
+            "byte_start": pieces["byte_start"],
+            "part": pa.array(parts, pa.int32()),
+            "is_last": pa.array(is_last),
         }
         arrays = [columns[name] for name in self._schema.names]
-        batch = pa.RecordBatch.from_arrays(arrays, schema=self._schema)
-        return TokenRows(batch, np.where(ends_piece, text_bytes[piece], 0))
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
     def _rising_parts(self, parts: npt.NDArray[Any], starts: npt.NDArray[np.bool_]) -> _Ints:
         """Parts of the pieces, raised where needed so that they rise from row to row.
@@ -117,6 +134,9 @@ class RowMaker:
         """
         if not len(parts):
             return np.zeros(0, np.int64)
+        if starts.all():
+            self._last_part = int(parts[-1])
+            return parts.astype(np.int64)
         place = np.arange(len(parts))
         lead = parts.astype(np.int64) - place
         if not starts[0]:

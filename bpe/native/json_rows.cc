@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "errors.h"
+#include "text_checks.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -11,8 +12,8 @@
 namespace beam_bpe {
 namespace {
 
-constexpr int kDeepest = 64;         // objects and lists within each other
-constexpr int kLongestInteger = 18;  // digits of an id: larger ones are left to others
+constexpr int kDeepest = 64;           // objects and lists within each other
+constexpr int kLongestInteger = 1000;  // characters of an id: parsers draw the line elsewhere
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -302,6 +303,11 @@ std::optional<JsonRows> scan_json_rows(std::string_view data, const Int64Column&
                                        const JsonPath& id) {
   check_rows(data, starts, ends);
   if (text.empty()) throw InputError("the path of the text is empty");
+  if (starts.length > 0) {
+    const auto first = static_cast<size_t>(starts.values[0]);
+    const auto last = static_cast<size_t>(ends.values[ends.length - 1]);
+    if (!is_utf8(data.substr(first, last - first))) return std::nullopt;
+  }
   JsonRows rows;
   // No text is longer than what it is written as.
   rows.text.reserve(data.size() + 1);

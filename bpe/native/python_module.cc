@@ -17,6 +17,7 @@
 #include "json_rows.h"
 #include "page_pool.h"
 #include "rank_merges.h"
+#include "text_checks.h"
 
 namespace beam_bpe {
 namespace {
@@ -69,6 +70,25 @@ std::optional<py::tuple> scan_json_rows_from_python(const py::bytes& data, const
   return to_python(std::move(*columns));
 }
 
+std::vector<int64_t> count_text_features_from_python(const py::object& texts,
+                                                     const py::bytes& whole) {
+  const ImportedColumn column(texts);
+  const BinaryColumn view = column.binary("texts");
+  const std::string_view marks(whole);
+  const WithoutGil released;
+  const TextFeatures found = count_text_features(view, marks);
+  return {found.empty, found.whitespace_only, found.invalid_utf8, found.nul, found.cr, found.crlf};
+}
+
+ExportedColumn find_byte_from_python(const py::bytes& data, uint8_t byte, size_t start) {
+  const std::string_view bytes(data);
+  const WithoutGil released;
+  std::vector<int64_t> found = find_byte(bytes, static_cast<char>(byte), start);
+  OwnedColumn column{"l", static_cast<int64_t>(found.size()), {}, {}};
+  column.buffers.push_back(own_buffer(std::move(found)));
+  return ExportedColumn(std::move(column));
+}
+
 py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
                                             const std::string& isa, size_t batch) {
   const std::vector<uint64_t> ends = scan_ends(std::string_view(data), scheme, isa, batch);
@@ -101,6 +121,10 @@ PYBIND11_MODULE(_native, module) {
              py::kw_only(), py::arg("batch"));
   module.def("scan_json_rows", &scan_json_rows_from_python, py::arg("data"), py::arg("starts"),
              py::arg("ends"), py::kw_only(), py::arg("text_path"), py::arg("id_path"));
+  module.def("count_text_features", &count_text_features_from_python, py::arg("texts"),
+             py::arg("whole"));
+  module.def("find_byte", &find_byte_from_python, py::arg("data"), py::arg("byte"),
+             py::arg("start"));
   define_training(module);
   define_rounds(module);
 }

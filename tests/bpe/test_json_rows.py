@@ -62,8 +62,9 @@ values = st.recursive(
     ),
     max_leaves=6,
 )
+integers = st.integers() | st.integers(-(10**40), 10**40)
 documents = st.fixed_dictionaries(
-    {"text": st.text(max_size=40), "id": st.text('ab"\\\n1é', max_size=5) | st.integers()},
+    {"text": st.text(max_size=40), "id": st.text('ab"\\\n1é', max_size=5) | integers},
     optional={"meta": values, "": values, "texts": values, "i": values},
 )
 
@@ -76,10 +77,19 @@ def test_usual_rows_give_what_msgspec_reads(row: Any, is_ascii: Any, indent: Any
     if found is not None:
         assert found == ([row["text"].encode()] * 2, [str(row["id"])] * 2)
     id_ = str(row["id"])
-    plain_id = id_.isalnum() and id_.isascii() and len(id_) <= 18
+    plain_id = id_.isalnum() and id_.isascii() and len(id_) <= 1000
     escapes_in_names = any("\\" in json.dumps(name, ensure_ascii=is_ascii) for name in _names(row))
     if plain_id and not escapes_in_names:
         assert found is not None
+
+
+@pytest.mark.parametrize("sign", [b"", b"-"])
+@pytest.mark.parametrize("digits", [18, 19, 20, 999, 1000, 1001])
+def test_integers_are_ids_as_they_are_written(digits: int, sign: bytes) -> None:
+    id_ = sign + b"9" * digits
+    row = b'{"text": "a", "id": ' + id_ + b"}"
+    assert read(row) == (b"a", id_.decode())
+    assert scan([row], id_="id") == (([b"a"], [id_.decode()]) if len(id_) <= 1000 else None)
 
 
 def _names(value: Any) -> list[str]:
@@ -185,7 +195,7 @@ def test_doubtful_rows_are_for_the_parser(row: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "id_", [b"-0", b"1.0", b"1e3", b"true", b"null", b'"\\n"', b"1" * 19, b"007"]
+    "id_", [b"-0", b"1.0", b"1e3", b"true", b"null", b'"\\n"', b"1" * 1001, b"007"]
 )
 def test_doubtful_ids_are_for_the_parser(id_: bytes) -> None:
     assert scan([b'{"text":"a","id":' + id_ + b"}"], id_="id") is None

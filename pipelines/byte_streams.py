@@ -67,11 +67,17 @@ class ByteStream:
         Raises:
             BadFileError: the file is damaged, or has shrunk since the plan was made.
         """
-        data = self._read_stored(size) if self._chunks is None else self._read_chunks(size)
-        self.position += len(data)
-        return data
+        return self.read_behind(b"", size)
 
-    def _read_stored(self, size: int) -> bytes:
+    def read_behind(self, data: bytes, size: int) -> bytes:
+        """Some bytes, and behind them the next ones of the file as `read` gives them."""
+        pieces = self._read_stored(size) if self._chunks is None else self._read_chunks(size)
+        self.position += sum(map(len, pieces))
+        if data:
+            pieces.insert(0, data)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _read_stored(self, size: int) -> list[bytes]:
         wanted = max(0, min(size, self._file.size - self.position))
         pieces = []
         while wanted:
@@ -85,21 +91,23 @@ class ByteStream:
                 )
             pieces.append(piece)
             wanted -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return pieces
 
-    def _read_chunks(self, size: int) -> bytes:
+    def _read_chunks(self, size: int) -> list[bytes]:
         chunks = self._chunks or iter(())
-        pieces = [self._rest]
-        missing = size - len(self._rest)
+        pieces = []
+        missing = size
         while missing > 0:
-            piece = next(chunks, b"")
+            piece = self._rest or next(chunks, b"")
+            self._rest = b""
             if not piece:
                 break
             pieces.append(piece)
             missing -= len(piece)
-        data = b"".join(pieces)
-        self._rest = data[size:]
-        return data[:size]
+        if missing < 0:
+            last = pieces[-1]
+            pieces[-1], self._rest = last[:missing], last[missing:]
+        return pieces
 
 
 def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:

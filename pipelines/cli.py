@@ -9,7 +9,6 @@ traceback of a fault is printed if the environment has BEAM_BPE_TRACEBACK=1.
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import shlex
@@ -19,6 +18,7 @@ from collections.abc import Sequence
 
 from bpe.errors import BpeError
 from pipelines.arguments import BEAM_COMMANDS, UsageError, make_parser
+from pipelines.quick_imports import import_command
 from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
 
 __all__ = ["main", "run"]
@@ -44,8 +44,7 @@ def run(argv: Sequence[str]) -> int:
         parser.error(f"{arguments.command}: unknown argument {rest[0]}")
     arguments.beam_arguments = rest
     arguments.command_line = "beam-bpe " + shlex.join(argv)
-    command = importlib.import_module(f"pipelines.commands.{arguments.command}")
-    return int(command.run(arguments))
+    return int(import_command(arguments.command).run(arguments))
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:

@@ -38,8 +38,8 @@ class RowSource(Protocol):
 
     position: int
 
-    def read(self, size: int) -> bytes:
-        """The next bytes, fewer than asked for only at the end."""
+    def read_behind(self, data: bytes, size: int) -> bytes:
+        """Some bytes, and behind them the next ones, fewer than asked for only at the end."""
 
 
 @dataclass(frozen=True)
@@ -201,18 +201,19 @@ class RowFinder:
         if self._at_end:
             return
         keep = self._search if self._row is None else min(self._row, self._search)
-        self._data = self._data[keep - self._base :]
+        kept = self._data[keep - self._base :]
         self._base = keep
         # Growing with what is in hand keeps the copying linear in the length of a row; a row over
         # the limit is not collected.
-        growth = min(len(self._data), self._limit + 1 - len(self._data))
+        growth = min(len(kept), self._limit + 1 - len(kept))
         wanted = max(READ_BYTES, growth)
         if self._end is not None:
             rest = self._end - self._source.position
             wanted = min(wanted, rest if rest > 0 else max(LOOK_AHEAD_BYTES, growth))
-        more = self._source.read(wanted)
-        self._at_end = len(more) < wanted
-        self._data += more
+        # What was in hand is let go before more is there.
+        self._data = b""
+        self._data = self._source.read_behind(kept, wanted)
+        self._at_end = len(self._data) - len(kept) < wanted
 
     def _find(self) -> _Positions:
         """Terminators not met before, as positions in the data in hand."""

@@ -1,9 +1,9 @@
 """Unpacks zstd files of any number of frames, block by block.
 
 The library's streaming readers do not tell a stream that ends from one that was cut, and a few
-bytes of it may unpack to gigabytes. So the frames are walked here (RFC 8878, section 3.1): every
-block is handed over on its own, which unpacks to at most 128 KiB, and the end of the file must be
-the end of a frame.
+bytes of it may unpack to gigabytes. So the frames are walked here (RFC 8878, section 3.1): a few
+blocks are handed over at a time, each of which unpacks to at most 128 KiB, and the end of the file
+must be the end of a frame.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ __all__ = ["FrameError", "zstd_chunks"]
 MAX_WINDOW_BYTES = 2**31
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _RLE_BLOCK = 1
+# So many blocks are unpacked at a time: 1 MiB at most, in one go without Python's lock.
+_BLOCKS = 8
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 
@@ -68,7 +70,7 @@ def zstd_chunks(read: Callable[[], bytes]) -> Iterator[bytes]:
         read: gives the next bytes of the compressed file, b"" at its end.
 
     Yields:
-        Non-empty pieces of the content, 128 KiB at most each.
+        Non-empty pieces of the content, 1 MiB at most each.
 
     Raises:
         FrameError: the stream is truncated, damaged, empty, followed by something else, or needs
@@ -99,19 +101,15 @@ def _frame_chunks(
     """Content of one frame, whose magic number was taken."""
     unpacker = decompressor.decompressobj()
     header, has_checksum = _take_header(stored, start)
-    packed = _MAGIC + header
+    packed = [_MAGIC, header]
     last = False
     try:
         while not last:
-            head = stored.take(3)
-            bits = int.from_bytes(head, "little")
-            last = bool(bits & 1)
-            size = 1 if bits >> 1 & 3 == _RLE_BLOCK else bits >> 3
-            packed += head + stored.take(size)
+            last = _take_blocks(stored, packed)
             if last and has_checksum:
-                packed += stored.take(4)
-            content = unpacker.decompress(packed)
-            packed = b""
+                packed.append(stored.take(4))
+            content = unpacker.decompress(b"".join(packed))
+            packed = []
             if content:
                 yield content
     except zstandard.ZstdError as error:
@@ -121,6 +119,18 @@ def _frame_chunks(
         ) from error
     if not unpacker.eof:
         raise FrameError(f"is damaged: the frame at byte {start} does not end where it should")
+
+
+def _take_blocks(stored: _StoredBytes, packed: list[bytes]) -> bool:
+    """Append the next blocks of a frame as they are stored; whether they are its last ones."""
+    for _ in range(_BLOCKS):
+        head = stored.take(3)
+        bits = int.from_bytes(head, "little")
+        size = 1 if bits >> 1 & 3 == _RLE_BLOCK else bits >> 3
+        packed += head, stored.take(size)
+        if bits & 1:
+            return True
+    return False
 
 
 def _take_header(stored: _StoredBytes, start: int) -> tuple[bytes, bool]:

@@ -126,6 +126,18 @@ def test_help_and_inspect_do_without_beam(arguments: list[str], model_dir: Path)
     assert done.returncode == 0, done.stderr
 
 
+def test_commands_do_without_pandas_and_leave_it_to_others() -> None:
+    pytest.importorskip("pandas")
+    code = (
+        "import gc, sys\nfrom pipelines.quick_imports import import_command\n"
+        "import_command('encode')\nimport pyarrow as pa\npa.array([1, None])\n"
+        "assert 'pandas' not in sys.modules\nassert gc.isenabled() and gc.get_freeze_count()\n"
+        "import pandas\nassert pandas.DataFrame({'a': [1]}).size == 1\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_inspect_shows_pieces_merges_and_long_tokens(model_dir: Path, run: Run) -> None:
     pieces = run("inspect", model_dir, "--text", "the and")
     assert pieces.code == 0

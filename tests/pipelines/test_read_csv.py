@@ -167,10 +167,10 @@ class _Source:
         self._data = io.BytesIO(data)
         self.position = 0
 
-    def read(self, size: int) -> bytes:
-        data = self._data.read(size)
-        self.position += len(data)
-        return data
+    def read_behind(self, data: bytes, size: int) -> bytes:
+        more = self._data.read(size)
+        self.position += len(more)
+        return data + more
 
 
 @pytest.mark.parametrize("read_bytes", [1, 5, 1 << 20])

@@ -25,9 +25,12 @@ class Source:
         self.position = self._file.seek(position)
 
     def read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self.position += len(data)
-        return data
+        return self.read_behind(b"", size)
+
+    def read_behind(self, data: bytes, size: int) -> bytes:
+        more = self._file.read(size)
+        self.position += len(more)
+        return data + more
 
 
 def rows_one_by_one(data: bytes, terminator: bytes) -> list[tuple[int, bytes]]:

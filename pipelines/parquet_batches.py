@@ -52,22 +52,23 @@ class BatchSizes:
 
     Args:
         native: the open file, see `pipelines.table_files`.
-        metadata: of the file.
-        schema: of the file, as Arrow's.
+        parquet: the same, opened by pyarrow.
         columns: that are read.
     """
 
-    def __init__(
-        self, native: Any, metadata: pq.FileMetaData, schema: pa.Schema, columns: TableColumns
-    ) -> None:
+    def __init__(self, native: Any, parquet: pq.ParquetFile, columns: TableColumns) -> None:
         self._native = native
-        self._metadata = metadata
-        self._leaves = columns.leaves
+        self._metadata = parquet.metadata
+        # By the schema: there may be thousands of columns.
+        schema, leaves = parquet.schema, columns.leaves
+        self._places = [
+            place for place in range(len(schema)) if schema.column(place).path in leaves
+        ]
         # Columns that are dictionaries for Arrow, too, stay so when they are read.
         self._coded = {
             leaf
             for leaf, path in zip(columns.leaves, columns.paths, strict=True)
-            if pa.types.is_dictionary(schema.field(path[0]).type)
+            if pa.types.is_dictionary(parquet.schema_arrow.field(path[0]).type)
         }
 
     def rows(self, group: int) -> int:
@@ -78,11 +79,8 @@ class BatchSizes:
         """
         most = _BATCH_ROWS
         row_group = self._metadata.row_group(group)
-        for index in range(row_group.num_columns):
-            chunk = row_group.column(index)
-            if chunk.path_in_schema not in self._leaves or not chunk.num_values:
-                continue
-            if chunk.physical_type == "BYTE_ARRAY":
+        for chunk in map(row_group.column, self._places):
+            if chunk.physical_type == "BYTE_ARRAY" and chunk.num_values:
                 average = max(1, chunk.total_uncompressed_size // chunk.num_values)
                 most = min(most, _BATCH_BYTES // average)
                 if longest := self._longest(chunk, most):

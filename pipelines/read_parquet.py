@@ -40,7 +40,7 @@ def read_parquet(
     file = range_.file
     parquet = _open(native, file)
     columns = find_columns(parquet.schema_arrow, options, file.path)
-    sizes = BatchSizes(native, parquet.metadata, parquet.schema_arrow, columns)
+    sizes = BatchSizes(native, parquet, columns)
     end = file.size if range_.end is None else range_.end
     first_row = 0
     for group, (start, rows) in enumerate(_groups(parquet, file)):

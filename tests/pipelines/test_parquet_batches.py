@@ -33,7 +33,7 @@ def rows_at_a_time(
     parquet = open_parquet(path)
     wanted = ReadOptions(text_field=field, id_field=id_field)
     columns = find_columns(parquet.schema_arrow, wanted, str(path))
-    return BatchSizes(pa.OSFile(str(path)), parquet.metadata, parquet.schema_arrow, columns).rows(0)
+    return BatchSizes(pa.OSFile(str(path)), parquet, columns).rows(0)
 
 
 def column_bytes(path: Path) -> int:

@@ -150,8 +150,8 @@ def _batches(
         rows += batch.num_rows
         held.append(batch)
         held_rows += batch.num_rows
-        # `nbytes` is exact, and takes a hundred times as long.
-        held_bytes += batch.get_total_buffer_size()
+        # A third of the time that the batch takes to add them up.
+        held_bytes += sum(column.nbytes for column in batch.columns)
         if held_rows >= _BATCH_ROWS or held_bytes >= _BATCH_BYTES:
             yield _joined(held)
             held, held_rows, held_bytes = [], 0, 0

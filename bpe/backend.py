@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Of the native core that these sources need, as in bpe/native/python_module.cc.
-NATIVE_INTERFACE = 1
+NATIVE_INTERFACE = 2
 
 BACKEND_NAMES = ("auto", "native", "python")
 TIE_ORDERS = ("hf", "id", "bytes", "first")

@@ -84,12 +84,15 @@ class Run:
 def run_process(command: list[str]) -> tuple[Run, str]:
     """Run a command to its end; what it took, and what it printed."""
     run = Run()
+    # An installed program has its modules compiled once and for all.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     started = time.perf_counter()
     with tempfile.TemporaryFile("w+") as log:
         process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env=environment,
             stdout=log,
             stderr=subprocess.STDOUT,
         )

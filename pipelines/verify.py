@@ -33,6 +33,7 @@ from pipelines.settings import digest_of
 from pipelines.shard_files import list_shards, shard_name
 from pipelines.shuffle_buckets import UNIT_FOLDER, UNIT_RECORD_FILE, unit_record_name
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck
 from pipelines.verify_shard import RowSettings, ShardCheck
 from pipelines.verify_streamed import DocumentRows
@@ -48,11 +49,14 @@ class Verified:
     Attributes:
         shards: files whose hash and content agree with the manifest.
         rows, tokens: in all shards.
-        encoded_again: rows whose ids were made again and agree.
+        encoded_again: rows whose ids were made again and agree; of packed rows, documents.
         passed_over: rows of documents that were encoded as streams, looked at but without ids of
             their own to compare with; see `pipelines.verify_streamed`.
+        passed_ids: of packed rows, ids that were to be encoded again, and could not be: of
+            documents divided among rows in no order, incomplete, or longer than may be held.
         rejects_files: lists of rejected rows that agree with the counts.
         packed, split, shuffled: what the output is, besides encoded.
+        ordered: whether rows were seen to follow one another; see `pipelines.verify_order`.
         text_bytes: whether the bytes of text were compared with what the ids decode to; a
             tokenizer that normalizes does not allow that.
     """
@@ -62,10 +66,12 @@ class Verified:
     tokens: int = 0
     encoded_again: int = 0
     passed_over: int = 0
+    passed_ids: int = 0
     rejects_files: int = 0
     packed: bool = False
     split: bool = False
     shuffled: bool = False
+    ordered: bool = True
     text_bytes: bool = True
 
 
@@ -95,36 +101,55 @@ def verify_output(
         packed=settings.pack is not None,
         split=bool(settings.splits),
         shuffled=settings.shuffle != "none",
+        ordered=settings.pack_mode != "best-fit",
         text_bytes=not tokenizer.lossy,
     )
     check = ShardCheck if settings.pack is None else PackedCheck
     documents = _DocumentsOf(manifest, tokenizer, settings, full=full)
+    order = RowOrder(settings, [entry["path"] for entry in manifest.inputs])
     for sidecar in manifest.shards:
-        rows = documents.of_shard(sidecar)
-        checked = check(output, sidecar, tokenizer, settings, documents=rows)
+        checked = check(
+            output,
+            sidecar,
+            tokenizer,
+            settings,
+            order=order,
+            documents=documents.of_shard(sidecar),
+            is_streamed=documents.is_streamed(sidecar),
+        )
         done.encoded_again += checked.run(full=full)
+        done.passed_ids += checked.passed_ids
         done.shards += 1
         done.rows += sidecar.rows
         done.tokens += sidecar.tokens
         progress(done.shards)
-    checked_rows, done.passed_over = documents.counts()
-    done.encoded_again += checked_rows
+    order.close()
+    documents.count(done)
     return done
 
 
 class _DocumentsOf:
-    """Who follows documents through the shards in which some were encoded as streams."""
+    """Who follows documents through the shards in which rows may not be encoded alone."""
 
     def __init__(
         self, manifest: Manifest, tokenizer: Tokenizer, settings: RowSettings, *, full: bool
     ) -> None:
-        self._rows = DocumentRows(
-            tokenizer,
-            limit_bytes=settings.max_row_bytes,
-            special_text=settings.special_text,
-            follows=full,
-            ends_at_boundary=settings.shuffle == "none",
-        )
+        is_whole = settings.pack_tail != "drop"
+
+        def rows(*, ends_at_boundary: bool) -> DocumentRows:
+            return DocumentRows(
+                tokenizer,
+                limit_bytes=settings.max_row_bytes,
+                special_text=settings.special_text,
+                follows=full,
+                ends_at_boundary=ends_at_boundary and is_whole,
+            )
+
+        self._full = full
+        self._packed = settings.pack is not None
+        self._keeps_order = settings.pack_mode != "best-fit"
+        self._of_streams = rows(ends_at_boundary=settings.shuffle == "none")
+        self._of_pieces = rows(ends_at_boundary=True)
         units = {each.unit: each.unit_totals for each in manifest.shards if each.unit_totals}
         if settings.shuffle == "global":
             # Any bucket may have documents of any unit.
@@ -132,17 +157,28 @@ class _DocumentsOf:
             self._streamed = {unit for unit in units if everywhere}
         else:
             self._streamed = {unit for unit in units if "streamed" in units[unit].accepted}
-        if settings.pack is not None:
-            self._streamed = set()
+
+    def is_streamed(self, sidecar: ShardSidecar) -> bool:
+        """Whether a shard may have rows that end within a pre-token."""
+        return sidecar.unit in self._streamed
 
     def of_shard(self, sidecar: ShardSidecar) -> DocumentRows | None:
-        """For the next shard; None where each row must stand for itself."""
-        return self._rows if sidecar.unit in self._streamed else None
+        """For the next shard; None where only what stands for itself is encoded again."""
+        if self._packed and not (self._full and self._keeps_order):
+            return None
+        if self.is_streamed(sidecar):
+            return self._of_streams
+        return self._of_pieces if self._full else None
 
-    def counts(self) -> tuple[int, int]:
-        """Rows encoded again, and rows passed over; nothing may come after it."""
-        self._rows.close()
-        return self._rows.checked, self._rows.passed
+    def count(self, done: Verified) -> None:
+        """Add what was encoded again and what was not; nothing may come after it."""
+        for rows in (self._of_streams, self._of_pieces):
+            rows.close()
+            done.encoded_again += rows.documents if self._packed else rows.checked
+            if self._packed:
+                done.passed_ids += rows.passed_ids
+            else:
+                done.passed_over += rows.passed
 
 
 def _failure(output: str, name: str, what: str) -> OutputError:

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipelines.counted_nouns import counted
+from pipelines.verify_order import OrderedRows
 from pipelines.verify_shard import ShardCheck
+from pipelines.verify_streamed import StoredRow
 from schemas.packed_shards import PACKED_LISTS, packed_shard_schema
 
 __all__ = ["PackedCheck"]
@@ -43,6 +45,18 @@ class PackedCheck(ShardCheck):
         positions = batch["positions"].flatten().to_numpy()
         self._refuse(is_first & (positions != 0), rows, "has a document that starts inside itself")
         self._check_split(batch["document_ids"].flatten(), rows)
+        self._order.add(
+            OrderedRows(
+                rows=self._facts.rows + rows,
+                names=batch["document_ids"].flatten(),
+                sources=batch["sources"].flatten(),
+                starts=batch["byte_starts"].flatten().to_numpy(),
+                places=positions,
+                ends=positions + lengths,
+                is_first=is_first,
+                is_last=is_last,
+            )
+        )
 
     def _segments(self, batch: pa.RecordBatch) -> tuple[_Ints, _Ints, _Ints]:
         """Of each segment: its row, its length, and its place among the batch's ids."""
@@ -116,8 +130,37 @@ class PackedCheck(ShardCheck):
         return flags
 
     def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
-        """Not in packed rows, of which only whole documents are encoded again."""
-        del batch, full
+        """Encode documents again that are divided among rows, if all are to be."""
+        if not full:
+            return
+        ids = batch["input_ids"].flatten().to_numpy()
+        rows, lengths, starts = self._segments(batch)
+        is_first, is_last = (self._flags(batch, name) for name in ("is_first", "is_last"))
+        divided = np.flatnonzero(~(is_first & is_last))
+        if self._documents is None:
+            self.passed_ids += int(lengths[divided].sum())
+            return
+        names = batch["document_ids"].flatten()
+        positions = batch["positions"].flatten()
+        # What was shuffled may begin within a stream; all else begins at a certain cut.
+        at_cuts = not self._is_streamed or self._settings.shuffle == "none"
+        for segment in divided.tolist():
+            found = ids[starts[segment] : starts[segment] + lengths[segment]].astype(np.uint32)
+            begins, ends = bool(is_first[segment]), bool(is_last[segment])
+            position = positions[segment].as_py()
+            stored = StoredRow(
+                f"{self._path}: row {self._facts.rows + int(rows[segment])}",
+                names[segment].as_py(),
+                position,
+                self._without_marks(found, is_first=begins, is_last=ends),
+                is_last=ends,
+                is_boundary=begins or (at_cuts and position == 0),
+            )
+            self._documents.add(stored)
+
+    def _are_full(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Of no meaning here: segments say whether they are whole documents."""
+        return np.zeros(batch.num_rows, np.bool_)
 
     def _whole_documents(
         self, batch: pa.RecordBatch

@@ -23,6 +23,7 @@ from pipelines.output_files import exists, join, open_for_reading
 from pipelines.shard_files import REPAIR, ShardFacts
 from pipelines.split_documents import Splitter
 from pipelines.token_lengths import token_lengths
+from pipelines.verify_order import OrderedRows, RowOrder
 from pipelines.verify_streamed import DocumentRows, StoredRow
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
@@ -47,6 +48,7 @@ class RowSettings(msgspec.Struct):
     max_row_bytes: int
     splits: list[tuple[str, str]]
     pack: int | None
+    pack_mode: str | None
     pack_tail: str | None
     pad: int | None
     shuffle: str
@@ -66,8 +68,15 @@ class ShardCheck:
         sidecar: what the manifest says of the shard.
         tokenizer: that made the ids.
         settings: of the run.
-        documents: where documents were encoded as streams, so that a row may end within a
-            pre-token: takes the rows of documents of several rows.
+        order: takes all rows, to see that they follow one another.
+        documents: where the rows of a document have to be encoded together: takes those of
+            documents of several rows.
+        is_streamed: whether documents were encoded as streams, so that a row may end within a
+            pre-token; else each piece stands for itself.
+
+    Attributes:
+        passed_ids: of documents in several packed rows, that were not encoded again though all were
+            to be.
     """
 
     def __init__(
@@ -77,19 +86,27 @@ class ShardCheck:
         tokenizer: Tokenizer,
         settings: RowSettings,
         *,
+        order: RowOrder,
         documents: DocumentRows | None = None,
+        is_streamed: bool = False,
     ) -> None:
+        self.passed_ids = 0
         self._path = join(output, sidecar.file)
         self._sidecar = sidecar
         self._tokenizer = tokenizer
         self._settings = settings
+        self._order = order
         self._documents = documents
+        self._is_streamed = is_streamed
         self._lengths = token_lengths(tokenizer)
         self._splitter = Splitter(settings.splits, settings.seed or 0) if settings.splits else None
         self._facts = ShardFacts()
         self._text_bytes = 0
         # Whether the row before, perhaps of the batch before, may go on in the next.
         self._after_full = False
+        # `byte_start` of the row before, of those that are encoded together with others.
+        self._piece_start = -1
+        order.begin(self._path, sidecar)
 
     def run(self, *, full: bool) -> int:
         """Check file, columns, ids, marks, splits and facts.
@@ -117,6 +134,8 @@ class ShardCheck:
                         again += self._encode_again(batch, full=full)
                         self._follow_documents(batch, full=full)
                     self._facts.add(batch)
+                    if batch.num_rows:
+                        self._after_full = bool(self._are_full(batch)[-1])
         except BpeError:
             raise
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -153,6 +172,19 @@ class ShardCheck:
         self._check_mark("BOS", self._settings.bos, ids, starts, begins & (lengths > 0), begins)
         self._check_mark("EOS", self._settings.eos, ids, ends - 1, closes & (lengths > 0), closes)
         self._check_split(batch["document_id"], np.arange(batch.num_rows))
+        parts = batch["part"].to_numpy().astype(np.int64)
+        self._order.add(
+            OrderedRows(
+                rows=self._facts.rows + np.arange(batch.num_rows),
+                names=batch["document_id"],
+                sources=batch["source"],
+                starts=batch["byte_start"].to_numpy(),
+                places=parts,
+                ends=parts + 1,
+                is_first=begins,
+                is_last=closes,
+            )
+        )
 
     def _max_row_tokens(self) -> int:
         return 2**31 if self._settings.max_row_tokens is None else self._settings.max_row_tokens
@@ -237,54 +269,66 @@ class ShardCheck:
         return checked
 
     def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
-        """Encode documents of several rows again where a row alone may have other ids."""
+        """Encode rows again that may have other ids alone than together with those before them."""
         if self._documents is None:
             return
         parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
+        starts = batch["byte_start"].to_numpy()
         seen = 0
-        for row in range(batch.num_rows):
-            if _is_whole(parts[row], is_last=lasts[row]):
-                continue
+        for row in np.flatnonzero(~self._stand_alone(batch)).tolist():
             if not full and seen > _SAMPLE_IDS:
                 break
             ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
             seen += len(ids)
             number = self._facts.rows + row
-            # A unit begins at a certain cut, and without a shuffle so does its first row.
-            begins = self._sidecar.part == number == 0 and self._settings.shuffle == "none"
+            part, is_boundary = parts[row], True
+            if self._is_streamed:
+                # A unit begins at a certain cut, and without a shuffle so does its first row.
+                begins = self._sidecar.part == number == 0 and self._settings.shuffle == "none"
+                is_boundary = begins or part == 0
+            elif starts[row] != self._piece_start:
+                part = 0
+            self._piece_start = int(starts[row])
             stored = StoredRow(
                 f"{self._path}: row {number}",
                 batch["document_id"][row].as_py(),
-                parts[row],
+                part,
                 self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row]),
                 is_last=lasts[row],
-                is_boundary=begins or parts[row] == 0,
+                is_boundary=is_boundary,
             )
             self._documents.add(stored)
 
     def _whole_documents(
         self, batch: pa.RecordBatch
     ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:
-        """What stands for itself, without BOS and EOS: (row, document, ids).
-
-        These are rows that hold a whole piece, or a whole document where pieces may not stand for
-        themselves. One longer than `max_row_tokens` goes over several rows, whose texts cannot be
-        encoded alone: such rows are full, or follow a full one.
-        """
+        """What stands for itself, without BOS and EOS: (row, document, ids)."""
         parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
-        for row in range(batch.num_rows):
+        for row in np.flatnonzero(self._stand_alone(batch)).tolist():
             ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
-            is_full = len(ids) >= self._max_row_tokens()
-            alone = not is_full and not self._after_full
-            alone &= self._documents is None or _is_whole(parts[row], is_last=lasts[row])
-            self._after_full = is_full
-            if alone:
-                name = batch["document_id"][row].as_py()
-                yield (
-                    row,
-                    name,
-                    self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row]),
-                )
+            name = batch["document_id"][row].as_py()
+            yield row, name, self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row])
+
+    def _stand_alone(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        """Which rows hold a whole piece, or a whole document where pieces do not stand alone.
+
+        A piece longer than `max_row_tokens` goes over several rows: such rows are full, or follow a
+        full one.
+        """
+        is_full = self._are_full(batch)
+        alone: npt.NDArray[np.bool_] = ~is_full
+        alone[:1] &= not self._after_full
+        alone[1:] &= ~is_full[:-1]
+        if self._is_streamed:
+            alone &= (batch["part"].to_numpy() == 0) & batch["is_last"].to_numpy(
+                zero_copy_only=False
+            )
+        return alone
+
+    def _are_full(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+        lengths = pc.list_value_length(batch["input_ids"]).to_numpy()
+        are_full: npt.NDArray[np.bool_] = lengths >= self._max_row_tokens()
+        return are_full
 
     def _without_marks(
         self, ids: npt.NDArray[np.uint32], *, is_first: bool, is_last: bool
@@ -299,8 +343,3 @@ class ShardCheck:
 
     def _failure(self, what: str) -> OutputError:
         return OutputError(f"{self._path}: {what}")
-
-
-def _is_whole(part: int, *, is_last: bool) -> bool:
-    """Whether a row holds a whole document."""
-    return part == 0 and is_last

@@ -43,15 +43,23 @@ def _verify_shards(directory: str, *, full: bool) -> None:
         if done.passed_over
         else ""
     )
+    divided = (
+        f"{counted(done.passed_ids, 'id')} of documents divided among packed rows, not encoded "
+        "again, "
+        if done.passed_ids
+        else ""
+    )
+    rows = "order of rows, " if done.ordered else ""
     order = "the order of the shuffle, " if done.shuffled else ""
+    order += "" if done.ordered else "the order of best-fit's rows, "
     sys.stdout.write(
         f"{directory} is whole: {counted(done.shards, 'shard')}, {counted(done.rows, 'row')}, "
         f"{counted(done.tokens, 'token')}\n"
-        f"checked: each shard's sha256, columns, ids, BOS and EOS, {layout}{size}counts; sidecars, "
-        f"totals, settings and their digest, {rejects}the tokenizer and its golden texts; "
-        f"{again} encoded again gave the same ids\n"
-        f"not checked: {passed}{order}the input files, and what the manifest says of plan, program "
-        "and backend\n"
+        f"checked: each shard's sha256, columns, ids, {rows}BOS and EOS, {layout}{size}counts; "
+        f"sidecars, totals, settings and their digest, {rejects}the tokenizer and its golden "
+        f"texts; {again} encoded again gave the same ids\n"
+        f"not checked: {passed}{divided}{order}the input files, and what the manifest says of "
+        "plan, program and backend\n"
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipelines import cli
+from tests.pipelines.tampered_outputs import rewrite_rows, tamper
 
 Run = Callable[..., Any]
 SPLIT = ("--split", "train=0.5,test=0.5")
@@ -49,34 +48,6 @@ def copy(tmp_path: Path) -> Callable[[Path], Path]:
         return Path(shutil.copytree(output, tmp_path / "copy"))
 
     return copy_here
-
-
-def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
-    """Change the manifest, and the records so that they agree with it."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    change(manifest)
-    path.write_text(json.dumps(manifest))
-    for shard in manifest["shards"]:
-        (folder / f"{shard['file']}.json").write_text(json.dumps(shard))
-    for unit in manifest["units"]:
-        (folder / "units" / f"unit-{unit['unit']:05d}.json").write_text(json.dumps(unit))
-
-
-def rewrite_rows(folder: Path, change: Callable[[list[dict[str, Any]]], Any], shard: int) -> None:
-    """Change the rows of a shard and make its hash agree."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
-    path = folder / manifest["shards"][shard]["file"]
-    with pa.memory_map(str(path)) as file:
-        table = pa.ipc.open_file(file).read_all()
-    rows = table.to_pylist()
-    change(rows)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, schema=table.schema))
-    path.write_bytes(sink.getvalue())
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    tamper(folder, lambda record: record["shards"][shard].update(sha256=sha256))
 
 
 def test_it_says_what_it_checked_of_which_layout(packed: Path, divided: Path, run: Run) -> None:
@@ -133,7 +104,7 @@ def hidden_end(rows: list[dict[str, Any]]) -> None:
         (other_eos, "lacks EOS 261"),
         (other_bos, "lacks BOS 5"),
         (moved_start, "starts inside itself"),
-        (hidden_end, "give "),
+        (hidden_end, "which has not ended"),
     ],
 )
 def test_changed_packed_rows_are_found(

@@ -74,7 +74,7 @@ def _load_complete(location: Path) -> Tokenizer:
             shown = ", ".join(str(location / str(size)) for size in sizes)
             raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
     elif not location.is_dir():
-        found = "is no such file" if location.exists() else "is not there"
+        found = "is none of a tokenizer's files" if location.exists() else "is not there"
         raise ModelFileError(
             f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
             "folder with vocab.json and merges.txt"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 
 from bpe.errors import SettingsError
 from pipelines.read_options import parse_separator
@@ -14,10 +15,11 @@ __all__ = [
     "parse_document_separator",
     "parse_folder",
     "parse_fraction",
-    "parse_positive",
+    "parse_pattern",
     "parse_sample",
     "parse_size",
     "parse_vocab_sizes",
+    "whole_number",
 ]
 
 _UNITS = {
@@ -31,23 +33,64 @@ _UNITS = {
     "gib": 1 << 30,
     "tib": 1 << 40,
 }
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
+# Numbers and sizes go into 64-bit integers; ids are 32-bit.
+_LARGEST = 2**63 - 1
+_LARGEST_VOCABULARY = 2**32
+# Longer ones are refused unread: Python converts no number of more than some thousand digits.
+_LONGEST = 40
+_SHOWN = 60
+
+
+def whole_number(least: int = 1, most: int = _LARGEST) -> Callable[[str], int]:
+    """A type for whole numbers.
+
+    Args:
+        least: smallest that is allowed.
+        most: largest that is allowed.
+
+    Returns:
+        A function that parses one, and raises `argparse.ArgumentTypeError` for anything else.
+    """
+
+    def parse(text: str) -> int:
+        number = int(text) if _NUMBER.fullmatch(text) and len(text) <= _LONGEST else None
+        if number is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"{_shown(text)} is not a whole number from {least} to {most}"
+            )
+        return number
+
+    return parse
+
+
+def _shown(text: str) -> str:
+    """A value for a message, cut if it is very long."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
 def parse_size(text: str) -> int:
     """A number of bytes with an optional unit: '64MB' is 64,000,000; '64MiB' is 67,108,864.
 
     Raises:
-        argparse.ArgumentTypeError: not a number, an unknown unit, or less than one byte.
+        argparse.ArgumentTypeError: not a number, an unknown unit, or less than one byte, or more
+            than 2^63 - 1.
     """
     found = _SIZE.fullmatch(text.strip())
     if not found or found[2].lower().removesuffix("b") + "b" not in _UNITS | {"b": 1}:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 500000, 64MB or 1GiB")
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is not a size such as 500000, 64MB or 1GiB"
+        )
+    if len(found[1]) > _LONGEST:
+        raise argparse.ArgumentTypeError(f"{_shown(text)}: a size is at most {_LARGEST} bytes")
     unit = found[2].lower()
     factor = _UNITS.get(unit) or _UNITS.get(f"{unit}b") or 1
     size = int(float(found[1]) * factor) if "." in found[1] else int(found[1]) * factor
     if size < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
+    if size > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: a size is at most {_LARGEST} bytes")
     return size
 
 
@@ -57,12 +100,13 @@ def parse_vocab_sizes(text: str) -> list[int]:
     Raises:
         argparse.ArgumentTypeError: something else.
     """
-    try:
-        return sorted({int(part) for part in text.split(",")})
-    except ValueError:
+    parse = whole_number(1, _LARGEST_VOCABULARY)
+    parts = [part.strip() for part in text.split(",")]
+    if not all(_NUMBER.fullmatch(part) for part in parts):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is neither a number nor numbers with commas between them"
-        ) from None
+            f"{_shown(text)} is neither a number nor numbers with commas between them"
+        )
+    return sorted({parse(part) for part in parts})
 
 
 def parse_document_separator(text: str) -> bytes:
@@ -77,17 +121,6 @@ def parse_document_separator(text: str) -> bytes:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def parse_positive(text: str) -> int:
-    """A whole number of at least 1.
-
-    Raises:
-        argparse.ArgumentTypeError: something else.
-    """
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
 def parse_fraction(text: str) -> float:
     """A number between 0 and 1, neither of them.
 
@@ -99,13 +132,30 @@ def parse_fraction(text: str) -> float:
     except ValueError:
         fraction = 0.0
     if not 0 < fraction < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number between 0 and 1, such as 0.01")
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is not a number between 0 and 1, such as 0.01"
+        )
     return fraction
 
 
 def parse_folder(text: str) -> str:
-    """A path or address as the file layer takes it: `file:///a/b` is the local /a/b."""
-    return text.removeprefix("file://")
+    """A path or address as the file layer takes it: `file:///a/b` is the local /a/b.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none.
+    """
+    return parse_pattern(text).removeprefix("file://")
+
+
+def parse_pattern(text: str) -> str:
+    """A path, an address or a pattern of them, as it was given.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none, as of a shell variable that is not set.
+    """
+    if not text.removeprefix("file://").strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is empty; give a path")
+    return text
 
 
 def parse_budget(text: str) -> SegmentBudget:
@@ -121,7 +171,9 @@ def parse_budget(text: str) -> SegmentBudget:
     except ValueError:
         share = 0.0
     if not 0 < share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no share such as 1% or 0.2%, up to 100%")
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is no share such as 1% or 0.2%, up to 100%"
+        )
     return SegmentBudget(share=share, least=0)
 
 
@@ -135,8 +187,8 @@ def parse_sample(text: str) -> int | str:
         return text
     try:
         return parse_size(text)
-    except argparse.ArgumentTypeError:
+    except argparse.ArgumentTypeError as error:
         names = ", ".join(FIRST_BYTES_NAMES)
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no size such as 500MB, nor 'all', nor one of {names}"
+            f"{error}; it may also be all, or one of {names}"
         ) from None

@@ -6,6 +6,7 @@ Nothing here imports Beam, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
+from typing import NoReturn
 
 from bpe.version import __version__
 from pipelines.argument_types import (
@@ -14,12 +15,18 @@ from pipelines.argument_types import (
     parse_sample,
     parse_size,
     parse_vocab_sizes,
+    whole_number,
 )
 from pipelines.encode_arguments import add_encode, add_plan
 from pipelines.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.output_arguments import add_export, add_head, add_inspect, add_verify
 from pipelines.presets import PRESETS
-from pipelines.rounds.options import ENGINES, SegmentBudget
+from pipelines.rounds.options import (
+    ENGINES,
+    MOST_ROUNDS_PER_JOB,
+    MOST_STATE_SHARDS,
+    SegmentBudget,
+)
 
 __all__ = ["UsageError", "make_parser"]
 
@@ -64,11 +71,16 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--min-frequency",
-        type=int,
+        type=whole_number(),
         metavar="N",
         help="stop when no pair occurs N times (default: 2)",
     )
-    add("--max-token-bytes", type=int, metavar="N", help="make no token longer than N bytes")
+    add(
+        "--max-token-bytes",
+        type=whole_number(),
+        metavar="N",
+        help="make no token longer than N bytes",
+    )
     add(
         "--preset",
         choices=tuple(PRESETS),
@@ -77,7 +89,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--superbpe-from",
-        type=int,
+        type=whole_number(most=2**32),
         metavar="N",
         help="train in two stages: N merges inside words, then merges across them, of at most "
         "four words and without a colon and a space in it",
@@ -131,7 +143,13 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         help="--pretokenizer none: train on about so much of the text, drawn evenly from all of it "
         "(default: all up to 1GiB, and 1GiB of more)",
     )
-    add("--sample-seed", type=int, default=0, metavar="N", help="draw another sample (default: 0)")
+    add(
+        "--sample-seed",
+        type=whole_number(-(2**63)),
+        default=0,
+        metavar="N",
+        help="draw another sample (default: 0)",
+    )
     add(
         "--engine",
         choices=ENGINES,
@@ -141,7 +159,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--state-shards",
-        type=int,
+        type=whole_number(most=MOST_STATE_SHARDS),
         metavar="N",
         help="rounds: spread the state over about N files (default: by its size)",
     )
@@ -161,7 +179,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--rounds-per-job",
-        type=int,
+        type=whole_number(most=MOST_ROUNDS_PER_JOB),
         default=1,
         metavar="R",
         help="rounds: chain R rounds in one pipeline, for runners where starting a job takes "
@@ -182,9 +200,18 @@ BEAM_COMMANDS = frozenset(name for name, (_, _, beam) in _COMMANDS.items() if be
 """Commands that hand options which they do not know to Beam."""
 
 
+class _Parser(argparse.ArgumentParser):
+    """One that says what is wrong in one line, without a page of usage before it."""
+
+    def error(self, message: str) -> NoReturn:
+        command = self.prog.removeprefix("beam-bpe").strip()
+        place = f"{command}: " if command else ""
+        raise UsageError(f"{place}{message.removeprefix('argument ')}")
+
+
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of `beam-bpe`, with one subparser per command."""
-    parser = argparse.ArgumentParser(
+    """The parser of `beam-bpe`, with one subparser per command; raises `UsageError`."""
+    parser = _Parser(
         prog="beam-bpe",
         description="Exact byte-level BPE training and tokenization of large corpora on Beam.",
         epilog="Sizes take units: 64MB is 64,000,000 bytes, 64MiB is 67,108,864. "

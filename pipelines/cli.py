@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from bpe.errors import BpeError
 from pipelines.arguments import BEAM_COMMANDS, UsageError, make_parser
 from pipelines.quick_imports import import_command
+from pipelines.shown_names import one_line
 from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
 
 __all__ = ["main", "run"]
@@ -35,8 +36,8 @@ def run(argv: Sequence[str]) -> int:
 
     Raises:
         BpeError: the command failed.
-        UsageError: the options contradict each other.
-        SystemExit: argparse ends the program for --help and for what it cannot parse.
+        UsageError: the command line cannot be parsed, or its options contradict each other.
+        SystemExit: argparse ends the program for --help and --version.
     """
     parser = make_parser()
     arguments, rest = parser.parse_known_args(list(argv))
@@ -69,10 +70,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(sys.argv[1:] if argv is None else argv)
     except BpeError as error:
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {one_line(str(error))}\n")
         return 1
     except UsageError as error:
-        sys.stderr.write(f"beam-bpe: {error}\n(beam-bpe COMMAND --help lists the options)\n")
+        sys.stderr.write(
+            f"beam-bpe: {one_line(str(error))}\n(beam-bpe COMMAND --help lists the options)\n"
+        )
         return 2
     except BrokenPipeError:
         # `beam-bpe head … | head -1`: nobody reads on; keep Python from complaining at exit.
@@ -85,7 +88,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os._exit(130)
     except OSError as error:
         show_traceback(error)
-        sys.stderr.write(f"error: {error}\n")
+        sys.stderr.write(f"error: {one_line(str(error))}\n")
         return 1
     except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
         show_traceback(error)

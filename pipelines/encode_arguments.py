@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.argument_types import parse_folder, parse_size
+from pipelines.argument_types import parse_folder, parse_size, whole_number
 from pipelines.input_arguments import add_input, add_overwrite, add_special_text
 
 __all__ = ["add_encode", "add_plan"]
@@ -34,7 +34,7 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--max-row-tokens",
-        type=int,
+        type=whole_number(most=2**31 - 1),
         default=1 << 24,
         metavar="N",
         help="a longer document continues in the next row (default: 2^24)",
@@ -50,7 +50,7 @@ def _add_layout(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument_group("layout").add_argument
     add(
         "--pack",
-        type=int,
+        type=whole_number(most=2**26),
         metavar="N",
         help="rows of exactly N ids, with the documents' borders in columns beside",
     )
@@ -79,7 +79,13 @@ def _add_layout(parser: argparse.ArgumentParser) -> None:
         help="divide documents by a hash of their id, such as train=0.99,validation=0.01; each "
         "split is a folder below --output",
     )
-    add("--seed", type=int, default=0, metavar="N", help="of --shuffle and --split (default: 0)")
+    add(
+        "--seed",
+        type=whole_number(-(2**63)),
+        default=0,
+        metavar="N",
+        help="of --shuffle and --split (default: 0)",
+    )
     add(
         "--compression",
         choices=("none", "lz4", "zstd"),
@@ -92,4 +98,10 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     """Inputs, and how much of them to show."""
     add_input(parser)
     add = parser.add_argument
-    add("--sample-rows", type=int, default=3, metavar="N", help="documents to show (default: 3)")
+    add(
+        "--sample-rows",
+        type=whole_number(),
+        default=3,
+        metavar="N",
+        help="documents to show (default: 3)",
+    )

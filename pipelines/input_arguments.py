@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.argument_types import parse_document_separator, parse_folder, parse_size
+from pipelines.argument_types import (
+    parse_document_separator,
+    parse_folder,
+    parse_pattern,
+    parse_size,
+    whole_number,
+)
 from pipelines.read_options import INPUT_FORMATS
 
 __all__ = ["add_input", "add_overwrite", "add_special_text"]
@@ -16,6 +22,7 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     add = group.add_argument
     add(
         "--input",
+        type=parse_pattern,
         nargs="+",
         action="extend",
         metavar="GLOB",
@@ -86,7 +93,12 @@ def _add_policies(group: argparse._ArgumentGroup) -> None:
         default="fail",
         help="a file that cannot be read: stop (default), or skip and list it in rejects/",
     )
-    add("--max-bad-records", type=int, metavar="N", help="stop once more than N rows are skipped")
+    add(
+        "--max-bad-records",
+        type=whole_number(0),
+        metavar="N",
+        help="stop once more than N rows are skipped",
+    )
     add(
         "--empty",
         choices=("keep", "drop"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.argument_types import parse_folder, parse_fraction, parse_positive
+from pipelines.argument_types import parse_folder, parse_fraction, whole_number
 from pipelines.input_arguments import add_overwrite
 
 __all__ = ["EXPORT_FORMATS", "add_export", "add_head", "add_inspect", "add_verify"]
@@ -43,14 +43,14 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--block-size",
-        type=parse_positive,
+        type=whole_number(),
         metavar="N",
         help="litdata: block_size of its TokensLoader (required); mds: samples of N ids each "
         "instead of documents",
     )
     add(
         "--tokens-per-file",
-        type=parse_positive,
+        type=whole_number(),
         metavar="N",
         help="llmc: ids in a file (default: 100000000); datatrove: begin another file after so "
         "many (default: one file)",
@@ -68,7 +68,9 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 def add_head(parser: argparse.ArgumentParser) -> None:
     """Which folder, and how many rows."""
     parser.add_argument("directory", type=parse_folder, metavar="DIR", help="an encoded folder")
-    parser.add_argument("--rows", type=int, default=5, metavar="N", help="rows (default: 5)")
+    parser.add_argument(
+        "--rows", type=whole_number(), default=5, metavar="N", help="rows (default: 5)"
+    )
 
 
 def add_inspect(parser: argparse.ArgumentParser) -> None:
@@ -79,5 +81,9 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
     parser.add_argument("--text", help="show how this text is cut into tokens")
     parser.add_argument(
-        "--count", type=int, default=20, metavar="N", help="merges and tokens to show (default: 20)"
+        "--count",
+        type=whole_number(),
+        default=20,
+        metavar="N",
+        help="merges and tokens to show (default: 20)",
     )

@@ -18,6 +18,7 @@ is handed on as it is.
 from __future__ import annotations
 
 import argparse
+import copy
 import difflib
 import importlib
 import os
@@ -38,7 +39,9 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from bpe.errors import BpeError, SettingsError
+from pipelines.argument_types import whole_number
 from pipelines.driver_watch import DRIVER_VARIABLE
+from pipelines.local_workers import MOST_WORKERS, limit_workers
 from pipelines.process_workers import process_environment
 from pipelines.runner_buffers import send_without_timer
 from pipelines.worker_errors import TRACEBACK_VARIABLE, own_error, show_traceback
@@ -80,7 +83,7 @@ def make_pipeline_options(
 
     Raises:
         SettingsError: an option that Beam does not know, for a runner that takes no others; a
-            runner that cannot run these jobs.
+            value that cannot be one of its option; a runner that cannot run these jobs.
     """
     chooser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     chooser.add_argument("--runner", default="")
@@ -88,8 +91,9 @@ def make_pipeline_options(
     name = chosen.runner.rsplit(".", 1)[-1].lower()
     if name == "daskrunner":
         _load_dask()
-    if name not in _PORTABLE_RUNNERS:
-        _refuse_unknown_options(rest, own_options)
+    unknown = _check_values(rest)
+    if unknown and name not in _PORTABLE_RUNNERS:
+        _refuse_unknown_option(unknown, own_options)
     if name in ("", "fnapirunner", "directrunner", "switchingdirectrunner"):
         if name in ("directrunner", "switchingdirectrunner"):
             notice(f"--runner={chosen.runner} runs in this process, as without --runner")
@@ -156,22 +160,39 @@ def _load_dask() -> None:
         ) from error
 
 
-def _refuse_unknown_options(rest: list[str], own_options: Sequence[str]) -> None:
-    """A mistyped option of ours must not vanish among Beam's."""
+def _beam_parser() -> argparse.ArgumentParser:
+    """A parser of all options that Beam knows."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
     for group in sorted(PipelineOptions.__subclasses__(), key=lambda each: each.__name__):
         try:
             group._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list
         except argparse.ArgumentError:
             continue  # two groups that define the same option
+    for action in parser._actions:  # noqa: SLF001 - argparse offers no public list
+        if action.dest == "direct_num_workers":
+            # Beam takes any number, and fails in odd ways on negative ones.
+            action.type = whole_number(0, MOST_WORKERS)
+    return parser
+
+
+def _check_values(rest: list[str]) -> list[str]:
+    """Check the values of the options that Beam knows; returns the arguments that it does not.
+
+    Beam would print its own usage, of several pages, and end the program.
+    """
     try:
-        _, unknown = parser.parse_known_args(rest)
-    except (argparse.ArgumentError, argparse.ArgumentTypeError):
-        return  # a bad value of a Beam option: Beam's own message says more
-    if not unknown:
-        return
+        return _beam_parser().parse_known_args(rest)[1]
+    except argparse.ArgumentError as error:
+        raise SettingsError(str(error).removeprefix("argument ")) from None
+    except argparse.ArgumentTypeError as error:
+        raise SettingsError(str(error)) from None
+
+
+def _refuse_unknown_option(unknown: list[str], own_options: Sequence[str]) -> None:
+    """A mistyped option of ours must not vanish among Beam's."""
     option = unknown[0].split("=", 1)[0]
-    known = [each for action in parser._actions for each in action.option_strings]  # noqa: SLF001
+    actions = _beam_parser()._actions  # noqa: SLF001 - argparse offers no public list
+    known = [each for action in actions for each in action.option_strings]
     close = difflib.get_close_matches(option, [*own_options, *known], n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     raise SettingsError(f"{unknown[0]}: neither an option of this command nor one of Beam's{hint}")
@@ -198,11 +219,14 @@ def run_pipeline(
         SettingsError: the runner that was asked for cannot be had or started.
     """
     send_without_timer()
+    # Running a pipeline changes its options, and a command may run several with the same.
+    options = copy.deepcopy(options)
     with _watch_workers(lost_worker or end_process):
         try:
             with _runner_errors(options):
                 pipeline = beam.Pipeline(runner=_make_runner(options), options=options)
             build(pipeline)
+            limit_workers(pipeline)
             with _runner_errors(options):
                 result = pipeline.run()
             result.wait_until_finish()

@@ -101,7 +101,7 @@ def find_models(output: str) -> list[str]:
         pattern = join(output, "*", CONFIG_NAME)
         configs = FileSystems.match([pattern])[0].metadata_list
         folders = [item.path.rsplit("/", 1)[0] for item in configs]
-    return found + sorted(each for each in folders if each.rsplit("/", 1)[1].isdigit())
+    return found + sorted(each for each in folders if each.rsplit("/", 1)[-1].isdigit())
 
 
 def clear_model(directory: str) -> None:

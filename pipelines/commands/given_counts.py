@@ -7,9 +7,11 @@ import os
 from bpe.counting import CountMetadata, check_count_metadata, read_count_metadata
 from bpe.errors import CountTableError
 from bpe.schemes import get_scheme
+from pipelines.commands.train_job import COUNTS_FOLDER
 from pipelines.count_artifact import CountArtifact, load_counts, open_counts
 from pipelines.count_words import CountSettings
-from pipelines.output_files import is_local
+from pipelines.folder_kinds import recognize
+from pipelines.output_files import is_local, join
 
 __all__ = ["load_given_counts"]
 
@@ -29,8 +31,7 @@ def load_given_counts(
     Raises:
         CountTableError: the table is missing, damaged, or of another kind.
     """
-    is_file = is_local(path) and os.path.isfile(path)
-    artifact = load_counts(path) if is_file else open_counts(path)
+    artifact = _load(path)
     scheme = get_scheme(counting.pretokenizer)
     expected = CountMetadata(
         scheme.name,
@@ -51,6 +52,26 @@ def load_given_counts(
             "occur, which --tie-order first needs; count with --tie-order first"
         )
     return artifact
+
+
+def _load(path: str) -> CountArtifact:
+    """The table, its words unread if it is a folder; of another folder of ours, says what it is."""
+    if is_local(path) and os.path.isfile(path):
+        return load_counts(path)
+    try:
+        return open_counts(path)
+    except CountTableError as error:
+        place = recognize(path)
+        if place.kind in {"counts", "nothing", "other"}:
+            raise
+        inside = join(path, COUNTS_FOLDER)
+        remedy = (
+            f"give {inside}"
+            if recognize(inside).kind == "counts"
+            else "give OUTPUT/counts of a beam-bpe train, or an Arrow IPC file with the columns "
+            "word and count"
+        )
+        raise CountTableError(f"--from-counts {path}: {place.what}; {remedy}") from error
 
 
 def _is_bare(artifact: CountArtifact) -> bool:

@@ -15,6 +15,7 @@ from pipelines.counted_nouns import counted
 from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join, open_for_reading
 from pipelines.progress import format_count
+from pipelines.shown_names import one_line
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 
 __all__ = ["run"]
@@ -38,7 +39,7 @@ def run(arguments: Namespace) -> int:
 def _show(row: dict[str, Any], tokenizer: Tokenizer) -> str:
     end = "" if row["is_last"] else ", goes on"
     return (
-        f"{_one_line(row['source'])}  document {_one_line(row['document_id'])}  "
+        f"{one_line(row['source'])}  document {one_line(row['document_id'])}  "
         f"part {row['part']}{end}  "
         f"{_show_ids(row['input_ids'], tokenizer)}"
     )
@@ -58,17 +59,12 @@ def _show_packed(row: dict[str, Any], tokenizer: Tokenizer) -> str:
         begin = f" from id {format_count(place)}" if place else ""
         end = "" if row["is_last"][segment] else ", goes on"
         lines.append(
-            f"{_one_line(row['sources'][segment])}  "
-            f"document {_one_line(row['document_ids'][segment])}{begin}{end}  "
+            f"{one_line(row['sources'][segment])}  "
+            f"document {one_line(row['document_ids'][segment])}{begin}{end}  "
             + _show_ids(row["input_ids"][start : start + length], tokenizer)
         )
         start += length
     return "".join(lines)
-
-
-def _one_line(name: str) -> str:
-    """A name with line feeds and the like as escapes."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in name)
 
 
 def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:

@@ -22,6 +22,7 @@ from pipelines.piece_batches import PIECE_ANOMALIES
 from pipelines.plan import Unit
 from pipelines.progress import format_bytes, format_count
 from pipelines.runner_setup import make_pipeline_options
+from pipelines.shown_names import one_line
 
 __all__ = [
     "accepted_lines",
@@ -42,7 +43,7 @@ _SHOWN_TOKENS = 5
 
 def note(sentence: str) -> None:
     """Tell the user something that is not the result, on stderr."""
-    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.write(f"{one_line(sentence)}\n")
 
 
 def read_options(arguments: Namespace) -> ReadOptions:

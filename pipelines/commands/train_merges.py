@@ -36,7 +36,7 @@ from pipelines.raw_documents import text_bytes, train_raw_sizes
 from pipelines.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
 from pipelines.rounds.options import Sample
 from pipelines.rounds.state_source import RawText, StateSource, WordTable
-from pipelines.rounds.train_rounds import RoundsJob, train_in_rounds
+from pipelines.rounds.train_rounds import RoundsJob, driver_memory, train_in_rounds
 from pipelines.settings import refused_rejects
 from pipelines.tokenizer_files import is_finished_model, load_copy
 from pipelines.train_bpe import (
@@ -209,6 +209,14 @@ def _tell_sample(sample: Sample, kept: int, text: int) -> None:
 
 
 def _train_in_rounds(this: TrainJob, source: StateSource, record: Mapping[str, Any]) -> Models:
+    needed = driver_memory(this.rounds.budget.of(source.expected.tokens))
+    if needed > this.memory:
+        job.note(
+            f"warning: also in rounds the driver takes about {format_bytes(needed)} of memory, "
+            f"more than --driver-memory {format_bytes(this.memory)}; a smaller --segment-budget "
+            "takes less, down to "
+            f"{format_bytes(driver_memory(1))}"
+        )
     rounds = RoundsJob(
         output=this.output,
         options=this.rounds,

@@ -15,6 +15,7 @@ from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
 from pipelines.folder_kinds import recognize
+from pipelines.manifest import MANIFEST
 from pipelines.output_files import (
     delete_files,
     exists,
@@ -109,7 +110,8 @@ def refuse_inside(output: str) -> None:
     if not is_local(output):
         return
     for folder in map(str, Path(os.path.realpath(output)).parents):
-        place = recognize(folder) if exists(join(folder, RUN)) else None
+        is_output = exists(join(folder, RUN)) or exists(join(folder, MANIFEST))
+        place = recognize(folder) if is_output else None
         if place is not None and place.kind in {"shards", "unfinished"}:
             raise OutputError(
                 f"--output {output}: lies in {folder}, which {place.what}; choose a folder outside"

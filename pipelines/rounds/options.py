@@ -17,6 +17,8 @@ __all__ = [
     "DEFAULT_SAMPLE_BYTES",
     "ENGINES",
     "FIRST_BYTES_NAMES",
+    "MOST_ROUNDS_PER_JOB",
+    "MOST_STATE_SHARDS",
     "RoundOptions",
     "Sample",
     "SegmentBudget",
@@ -36,6 +38,12 @@ more."""
 FIRST_BYTES_NAMES = {"feste-200000": 200_000}
 """Samples that have a name because another trainer takes them: so many bytes from the start."""
 
+MOST_ROUNDS_PER_JOB = 32
+"""Graphs of longer chains are too deep for Beam, which walks them by recursion."""
+
+MOST_STATE_SHARDS = 1 << 16
+"""More files than this cost a round more than their work does; a shard may be of any size."""
+
 _DEFAULT_SHARE = 0.01
 # A budget below this saves nothing that anyone would notice.
 _DEFAULT_LEAST = 1 << 20
@@ -45,7 +53,6 @@ _SHARD_BYTES, _MOST_SHARD_BYTES = 32 << 20, 256 << 20
 _FEWEST_SHARDS, _LEAST_SHARD_BYTES = 8, 64 << 10
 # A corpus of which a sample is taken still has to be read by many.
 _READ_BYTES, _MOST_READERS = 256 << 20, 256
-_MOST_ROUNDS_PER_JOB = 64
 
 
 @dataclass(frozen=True)
@@ -113,7 +120,7 @@ class RoundOptions:
         sample_seed: of the sample.
 
     Raises:
-        SettingsError: a number below 1.
+        SettingsError: a number below 1, or beyond `MOST_STATE_SHARDS` or `MOST_ROUNDS_PER_JOB`.
     """
 
     engine: str = "auto"
@@ -125,11 +132,13 @@ class RoundOptions:
     sample_seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.state_shards is not None and self.state_shards < 1:
-            raise SettingsError(f"--state-shards {self.state_shards}: at least 1 is needed")
-        if not 1 <= self.rounds_per_job <= _MOST_ROUNDS_PER_JOB:
+        if self.state_shards is not None and not 1 <= self.state_shards <= MOST_STATE_SHARDS:
             raise SettingsError(
-                f"--rounds-per-job {self.rounds_per_job}: give 1 to {_MOST_ROUNDS_PER_JOB}"
+                f"--state-shards {self.state_shards}: give 1 to {MOST_STATE_SHARDS}"
+            )
+        if not 1 <= self.rounds_per_job <= MOST_ROUNDS_PER_JOB:
+            raise SettingsError(
+                f"--rounds-per-job {self.rounds_per_job}: give 1 to {MOST_ROUNDS_PER_JOB}"
             )
 
     def sample_of(self, text_bytes: int) -> Sample:

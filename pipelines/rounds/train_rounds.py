@@ -30,7 +30,7 @@ from pipelines.settings import digest_of
 from pipelines.train_bpe import TrainSettings, truncate_to_sizes
 from schemas import RoundSummary
 
-__all__ = ["RoundsJob", "train_in_rounds"]
+__all__ = ["RoundsJob", "driver_memory", "train_in_rounds"]
 
 _FEWEST_BUCKETS, _MOST_BUCKETS = 4, 32
 # Pairs that reach the driver in a round: several times what any budget makes heavy.
@@ -150,11 +150,16 @@ def _outgrew(expected: StateSize, size: StateSize) -> bool:
     return size.tokens > _FAR_OFF * expected.tokens
 
 
+def driver_memory(budget: int) -> int:
+    """About how many bytes the driver of rounds takes, with a budget of so many of segments."""
+    return _DRIVER_LEAST + budget * _SIMULATION_BYTES
+
+
 def _describe(job: RoundsJob, size: StateSize, rules: MergeRules) -> str:
     """What is to be expected, in a sentence."""
     budget = job.options.budget.of(size.tokens)
     rounds = estimate_rounds(budget, size.tokens, rules.max_merges)
-    memory = _DRIVER_LEAST + budget * _SIMULATION_BYTES
+    memory = driver_memory(budget)
     wide = 2 if job.settings.vocab_sizes[-1] > 1 << 16 else 1
     return (
         f"training in rounds: about {counted(rounds, 'round')} over "

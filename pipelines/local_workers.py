@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions
 from apache_beam.pipeline import AppliedPTransform, PipelineVisitor
 
 __all__ = ["MOST_WORKERS", "limit_workers"]

@@ -62,7 +62,7 @@ def _load(path: str) -> CountArtifact:
         return open_counts(path)
     except CountTableError as error:
         place = recognize(path)
-        if place.kind in {"counts", "nothing", "other"}:
+        if place.kind in {"counts", "nothing", "other", "parent"}:
             raise
         inside = join(path, COUNTS_FOLDER)
         remedy = (

@@ -311,9 +311,7 @@ def test_what_cannot_be_loaded_is_named(directory: Path, tmp_path: Path) -> None
     with pytest.raises(ModelFileError, match=r"nowhere is not there: give a model directory, a \."):
         load_tokenizer(tmp_path / "nowhere")
     (tmp_path / "x.model").write_text("")
-    with pytest.raises(
-        ModelFileError, match=r"x\.model is none of a tokenizer's files: give a model directory"
-    ):
+    with pytest.raises(ModelFileError, match=r"x\.model is none of a tokenizer's files: give"):
         load_tokenizer(tmp_path / "x.model")
     with pytest.raises(ModelFileError, match=r"x\.tiktoken: no such file"):
         load_tokenizer(tmp_path / "x.tiktoken", pretokenizer="gpt2")

@@ -171,8 +171,6 @@ def test_several_rounds_in_a_job_make_the_same(short: Path, tmp_path: Path, run:
             "--tie-order first cannot be had in rounds",
         ),
         (("--tie-order", "first", "--driver-memory", "1kB"), "--driver-memory allows 1 kB, and"),
-        (("--state-shards", 0), "--state-shards 0: at least 1"),
-        (("--rounds-per-job", 65), "--rounds-per-job 65: give 1 to 64"),
         (("--sample-bytes", "1kB", "--pretokenizer", "gpt2"), "belongs to --pretokenizer none"),
         (("--runner=DaskRunner", "--rounds-per-job", 2), "on Dask a job starts"),
     ],

@@ -86,6 +86,8 @@ command line's `--help` and `inspect` do without it.
 from __future__ import annotations
 
 import importlib
+import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -154,6 +156,20 @@ _HOMES = {
     "save_copy": "pipelines.tokenizer_files",
     "write_manifest": "pipelines.manifest",
 }
+
+
+class _NoCloudClients(logging.Filter):
+    """Drops what Beam says once, on being imported without its Google Cloud extra."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not str(record.msg).startswith("apitools not found"):
+            return True
+        logging.getLogger().removeFilter(self)
+        return False
+
+
+if "apache_beam" not in sys.modules:
+    logging.getLogger().addFilter(_NoCloudClients())
 
 
 def __getattr__(name: str) -> Any:

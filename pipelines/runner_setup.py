@@ -10,7 +10,8 @@ is handed on as it is.
                               eight worker processes on this machine
     --runner=PrismRunner      Beam's portable reference runner; the binary is the one named by
                               --prism_location or the variable BEAM_BPE_PRISM, else `prism` on PATH
-    --runner=DaskRunner       a Dask cluster (--dask_client_address, else a local one)
+    --runner=DaskRunner       a Dask cluster (--dask_client_address, else a local one, which
+                              all jobs of a command share)
     --runner=FlinkRunner, PortableRunner, DataflowRunner, SparkRunner
                               as Beam documents them
 """
@@ -40,6 +41,7 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from bpe.errors import BpeError, SettingsError
 from pipelines.argument_types import whole_number
+from pipelines.dask_cluster import LocalDask
 from pipelines.driver_watch import DRIVER_VARIABLE
 from pipelines.local_workers import MOST_WORKERS, limit_workers
 from pipelines.process_workers import process_environment
@@ -203,6 +205,7 @@ def run_pipeline(
     build: Callable[[beam.Pipeline], Any],
     *,
     lost_worker: Callable[[str], None] | None = None,
+    dask: LocalDask | None = None,
 ) -> Any:
     """Build a pipeline, run it, and wait until it is done; returns Beam's result.
 
@@ -212,6 +215,7 @@ def run_pipeline(
         lost_worker: called, on another thread, with a sentence about a worker process that died
             (Beam's `multi_processing` mode then waits for ever); it should end this process. By
             default the sentence goes to stderr and the process ends with exit code 1.
+        dask: what jobs on Dask share that are not given a cluster; by default each starts its own.
 
     Raises:
         BpeError: what a worker reported (`pipelines.worker_errors`), as it was raised there; or
@@ -224,12 +228,14 @@ def run_pipeline(
     with _watch_workers(lost_worker or end_process):
         try:
             with _runner_errors(options):
+                if dask is not None and runner_name(options) == "DaskRunner":
+                    dask.join(options)
                 pipeline = beam.Pipeline(runner=_make_runner(options), options=options)
             build(pipeline)
             limit_workers(pipeline)
             with _runner_errors(options):
                 result = pipeline.run()
-            result.wait_until_finish()
+            _wait(result)
         except BpeError:
             raise
         except Exception as error:
@@ -238,6 +244,17 @@ def run_pipeline(
                 raise
             raise own from None
         return result
+
+
+def _wait(result: Any) -> None:
+    """Wait until a job is done."""
+    try:
+        result.wait_until_finish()
+    finally:
+        # On Dask; a client that stays connected keeps the job's results on the cluster.
+        client = getattr(result, "client", None)
+        if client is not None:
+            client.close()
 
 
 def _lost_worker_error(error: Exception) -> BpeError | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.given_tokenizer import load_given_tokenizer
 from pipelines.counted_nouns import counted
+from pipelines.dask_cluster import LocalDask
 from pipelines.encode_documents import EncodeDocuments
 from pipelines.encode_settings import EncodeSettings
 from pipelines.inputs import ReadOptions
@@ -70,14 +72,14 @@ def run(arguments: Namespace) -> int:
         if arguments.overwrite or not is_finished(output, settings, plan):
             raise
         return _tell_finished(output)
-    with locked_output(output):
+    with locked_output(output), closing(LocalDask()) as dask:
         found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
         for sentence in found.notes:
             job.note(f"note: {sentence}")
         if found.finished:
             return _tell_finished(output)
         save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
-        steps = _Job(arguments, options, settings, plan, found)
+        steps = _Job(arguments, options, settings, plan, found, dask)
         kept = steps.shuffle() if settings.shuffle == "global" else steps.encode()
         manifest = write_manifest(
             output,
@@ -107,6 +109,7 @@ class _Job:
     settings: EncodeSettings
     plan: Plan
     found: Found
+    dask: LocalDask
     results: list[Any] = field(default_factory=list)
 
     def encode(self) -> int:
@@ -168,7 +171,10 @@ class _Job:
     def _run(self, build: Callable[[beam.Pipeline], Any]) -> None:
         hint = job.resume_hint(self.arguments)
         result = run_pipeline(
-            self.options, build, lost_worker=lambda what: end_process(f"{what}; {hint}")
+            self.options,
+            build,
+            lost_worker=lambda what: end_process(f"{what}; {hint}"),
+            dask=self.dask,
         )
         self.results.append(result)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Mapping
+from contextlib import closing
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -77,7 +78,7 @@ def run(arguments: Namespace) -> int:
             raise
         job.note(finished)
         return 0
-    with locked_output(this.output):
+    with locked_output(this.output), closing(this.dask):
         if _begin(this, record):
             clear_rounds(join(this.output, ROUNDS_FOLDER))
             job.note(finished)
@@ -205,8 +206,8 @@ def _round_options(
         )
     if rounds.rounds_per_job > 1 and runner_name(beam_options) == "DaskRunner":
         raise SettingsError(
-            f"--rounds-per-job {rounds.rounds_per_job}: on Dask a job starts in less than a "
-            "second, and its runner may do a step again whose input a later one has removed; "
+            f"--rounds-per-job {rounds.rounds_per_job}: on Dask a job starts within "
+            "seconds, and its runner may do a step again whose input a later one has removed; "
             "leave --rounds-per-job out"
         )
     return rounds

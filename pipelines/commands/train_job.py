@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 
 from pipelines.commands import job
+from pipelines.dask_cluster import LocalDask
 from pipelines.inputs import ReadOptions
 from pipelines.output_files import join
 from pipelines.output_folder import REJECTS_FOLDER
@@ -46,6 +47,7 @@ class TrainJob:
         rounds: engine, sample, and how rounds are set up.
         plan: the input; None for a training on counts.
         listing: `InputList.counts`.
+        dask: shared by all jobs; to be closed after them.
     """
 
     arguments: Namespace
@@ -54,6 +56,7 @@ class TrainJob:
     rounds: RoundOptions
     plan: Plan | None
     listing: Mapping[str, int]
+    dask: LocalDask = field(default_factory=LocalDask)
 
     @property
     def output(self) -> str:
@@ -92,6 +95,7 @@ class TrainJob:
             options,
             build,
             lost_worker=lambda what: end_process(f"{what}; {job.resume_hint(self.arguments)}"),
+            dask=self.dask,
         )
 
 

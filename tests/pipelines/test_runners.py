@@ -7,9 +7,11 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 
 from bpe.errors import BadRecordError, SettingsError
 from bpe.tokenizer import Tokenizer
+from pipelines.dask_cluster import LocalDask
 from pipelines.runner_setup import PRISM_VARIABLE, make_pipeline_options, runner_name
 from pipelines.worker_errors import WorkerError, own_error, reported_errors
 from tests.pipelines.worker_processes import is_running, worker_processes
@@ -78,6 +81,7 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     process = start(*train, "--output", there / "model", *options)
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
+    assert "warning" not in err.lower()
     listed = json.loads((data_dir / "merges" / "hf_tiny_1024.json").read_bytes())["merges"]
     expected = [(bytes.fromhex(left), bytes.fromhex(right)) for left, right in listed]
     assert Tokenizer.load(there / "model").merges == expected
@@ -201,6 +205,40 @@ def test_short_names_become_what_beam_can_import(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv(PRISM_VARIABLE, "/somewhere/prism")
     options = make_pipeline_options(["--runner=PrismRunner"])
     assert options.get_all_options()["prism_location"] == "/somewhere/prism"
+
+
+def test_all_dask_jobs_of_a_command_share_one_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    dask_options()
+    events: list[str] = []
+
+    class Cluster:
+        scheduler_address = "tcp://here:1"
+
+        def __init__(self, *, dashboard_address: str | None, preload: list[str]) -> None:
+            assert dashboard_address is None
+            assert preload == ["pipelines"]
+            events.append("start")
+
+        def close(self) -> None:
+            events.append("close")
+
+    monkeypatch.setattr("distributed.LocalCluster", Cluster)
+    others = make_pipeline_options(["--runner=DaskRunner", "--dask_client_address=there:2"])
+    with closing(LocalDask()) as dask:
+        dask.join(others)
+        assert not events
+        for _ in range(3):
+            options = make_pipeline_options(["--runner=DaskRunner"])
+            dask.join(options)
+            assert options.get_all_options()["address"] == "tcp://here:1"
+    assert others.get_all_options()["address"] == "there:2"
+    assert events == ["start", "close"]
+
+
+def test_importing_beam_through_this_package_warns_of_nothing() -> None:
+    code = "import pipelines; pipelines.CountWords; import apache_beam"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "apitools" not in done.stderr
 
 
 @pytest.mark.parametrize(

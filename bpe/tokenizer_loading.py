@@ -10,7 +10,7 @@ from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
 from bpe.tokenizer import Tokenizer
 
-__all__ = ["load_tokenizer"]
+__all__ = ["find_lone_pair", "load_tokenizer"]
 
 PathLike = str | os.PathLike[str]
 
@@ -41,12 +41,8 @@ def load_tokenizer(
         return Tokenizer.from_tiktoken(
             location, pretokenizer=pretokenizer, special_tokens=special_tokens
         )
-    pair = gpt2_files.find_gpt2_files(location)
-    if (
-        pair
-        and not model_directory.is_meant_as_model_directory(location)
-        and not (location / "tokenizer.json").is_file()
-    ):
+    pair = find_lone_pair(location)
+    if pair:
         names = None if special_tokens is None else list(special_tokens)
         return Tokenizer.from_gpt2(*pair, pretokenizer=pretokenizer or "gpt2", special_tokens=names)
     if special_tokens:
@@ -60,6 +56,17 @@ def load_tokenizer(
             "for; leave it out"
         )
     return tokenizer
+
+
+def find_lone_pair(path: PathLike) -> tuple[Path, Path] | None:
+    """GPT-2's pair of files in a folder where nothing names their pre-tokenizer; else None."""
+    location = Path(path)
+    if (
+        model_directory.is_meant_as_model_directory(location)
+        or (location / "tokenizer.json").is_file()
+    ):
+        return None
+    return gpt2_files.find_gpt2_files(location)
 
 
 def _load_complete(location: Path) -> Tokenizer:

@@ -35,12 +35,14 @@ class Place:
         shards: folder of the finished output that it belongs to or was made from; None if none is
             known.
         tokenizer: a tokenizer that belongs to it; None if none is known.
+        split: name of the split that it is; "" for what is none.
     """
 
     kind: str
     what: str
     shards: str | None = None
     tokenizer: str | None = None
+    split: str = ""
 
 
 class _Record(msgspec.Struct):
@@ -98,7 +100,7 @@ def _unmarked(path: str, parent: str) -> Place:
     splits = above.settings.get("splits")
     named = [str(split[0]) for split in splits if split] if isinstance(splits, list) else []
     if above.command == "encode" and name in named:
-        return Place("split", f"is the split {name} of an output", _shards_in(parent))
+        return Place("split", f"is the split {name} of an output", _shards_in(parent), split=name)
     if above.command:
         return Place(
             "other", f"is a part of an output of beam-bpe {above.command}", _shards_in(parent)
@@ -113,12 +115,13 @@ def _unmarked(path: str, parent: str) -> Place:
     return Place("other", f"holds no output of beam-bpe{', but ' + names[0] if names else ''}")
 
 
-def what_to_give(place: Place, *, tokenizer: bool = False) -> str:
+def what_to_give(place: Place, *, tokenizer: bool = False, split_option: str = "") -> str:
     """What to do about a path where an output of encode is wanted.
 
     Args:
         place: what is there.
         tokenizer: a tokenizer is wanted instead.
+        split_option: the option by which the command takes one split of an output, if it does.
     """
     if tokenizer:
         if place.tokenizer is not None:
@@ -130,7 +133,7 @@ def what_to_give(place: Place, *, tokenizer: bool = False) -> str:
         command = "encode" if place.kind == "unfinished" else "train"
         return f"run the same {command} command again, which finishes it"
     if place.shards is not None and place.kind != "parent":
-        option = " (export takes --split)" if place.kind == "split" else ""
+        option = f" with {split_option} {place.split}" if place.split and split_option else ""
         return f"give {place.shards}{option}"
     one = "one of these" if place.kind == "parent" else "the --output folder of a beam-bpe encode"
     other = "; beam-bpe inspect shows a tokenizer" if place.tokenizer else ""

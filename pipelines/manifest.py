@@ -275,15 +275,21 @@ def check_balance(output: str, totals: OutputTotals) -> None:
         )
 
 
-def read_manifest(output: str) -> Manifest:
+def read_manifest(output: str, *, split_option: str = "") -> Manifest:
     """The manifest of a finished folder.
+
+    Args:
+        output: the folder.
+        split_option: as for `folder_kinds.what_to_give`.
 
     Raises:
         OutputError: there is none, or it is damaged; says what the folder is, and what to give.
     """
     place = recognize(output)
     if place.kind != "shards":
-        raise OutputError(f"{output}: {place.what}; {what_to_give(place)}")
+        raise OutputError(
+            f"{output}: {place.what}; {what_to_give(place, split_option=split_option)}"
+        )
     path = join(output, MANIFEST)
     return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
 

@@ -66,8 +66,13 @@ def add_export(parser: argparse.ArgumentParser) -> None:
 
 
 def add_head(parser: argparse.ArgumentParser) -> None:
-    """Which folder, and how many rows."""
+    """Which folder, which split of it, and how many rows."""
     parser.add_argument("directory", type=parse_folder, metavar="DIR", help="an encoded folder")
+    parser.add_argument(
+        "--split",
+        metavar="NAME",
+        help="of an output of encode --split, show this split (default: the first that has rows)",
+    )
     parser.add_argument(
         "--rows", type=whole_number(), default=5, metavar="N", help="rows (default: 5)"
     )

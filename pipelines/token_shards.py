@@ -33,7 +33,7 @@ from bpe.errors import OutputError, SettingsError
 from pipelines.counted_nouns import counted
 from pipelines.mapped_shard import MappedShard, PackedRow, TokenRow, sums
 from pipelines.records import decode_record
-from pipelines.shards_of_split import shards_of_split
+from pipelines.shards_of_split import shards_of_split, split_names
 from schemas.sidecars import MANIFEST_VERSION, Manifest, ShardSidecar
 
 __all__ = ["PackedRow", "TokenRow", "TokenShards"]
@@ -197,6 +197,7 @@ def _read_manifest(directory: str) -> Manifest:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
+        _refuse_split(directory)
         raise OutputError(
             f"{path}: cannot be read ({error.strerror}): the folder is no finished output of "
             "beam-bpe encode"
@@ -204,6 +205,22 @@ def _read_manifest(directory: str) -> Manifest:
     return decode_record(
         data, path, Manifest, version=MANIFEST_VERSION, remedy="run the encode command again"
     )
+
+
+def _refuse_split(directory: str) -> None:
+    """Say how a folder is read that is a split of a finished output.
+
+    Raises:
+        OutputError: it is one.
+    """
+    parent, name = os.path.split(directory)
+    if os.path.isfile(os.path.join(parent, "manifest.json")):
+        manifest = _read_manifest(parent)
+        if name in split_names(manifest):
+            raise OutputError(
+                f"{directory}: is the split {name} of an output; open it as "
+                f"TokenShards({parent!r}, split={name!r})"
+            )
 
 
 def _checked(number: int, count: int, what: str) -> int:

@@ -40,7 +40,7 @@ def run(arguments: Namespace) -> int:
     watch = Stopwatch()
     directory, output = arguments.directory, arguments.output
     export = EXPORTS[arguments.to](_options(arguments))
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, split_option="--split")
     bos = _mark(arguments, manifest, "bos", "--prepend-bos", arguments.prepend_bos)
     eos = _mark(arguments, manifest, "eos", "--append-eos", arguments.append_eos)
     split, validation = _splits(arguments, manifest, export)

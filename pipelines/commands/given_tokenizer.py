@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import Namespace
 
 from bpe.errors import ModelFileError
 from bpe.tokenizer import Tokenizer
-from bpe.tokenizer_loading import load_tokenizer
+from bpe.tokenizer_loading import find_lone_pair, load_tokenizer
 
 __all__ = ["load_given_tokenizer"]
 
@@ -15,7 +16,7 @@ _OURS = {"shards", "unfinished", "split", "counts", "training", "export", "paren
 
 
 def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
-    """The tokenizer of `--tokenizer` and `--pretokenizer`.
+    """The tokenizer of `--tokenizer` and `--pretokenizer`; tells on stderr what had to be guessed.
 
     Raises:
         ModelFileError: it cannot be loaded; of a folder that is something else of ours, says what
@@ -23,7 +24,7 @@ def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
     """
     path = arguments.tokenizer
     try:
-        return load_tokenizer(path, pretokenizer=arguments.pretokenizer)
+        tokenizer = load_tokenizer(path, pretokenizer=arguments.pretokenizer)
     except ModelFileError as error:
         # Brings Beam, which the command does without.
         from pipelines.folder_kinds import recognize, what_to_give  # noqa: PLC0415
@@ -33,3 +34,11 @@ def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
             raise
         remedy = what_to_give(place, tokenizer=True)
         raise ModelFileError(f"{path}: {place.what}; {remedy}") from error
+    pair = find_lone_pair(path) if arguments.pretokenizer is None else None
+    if pair is not None:
+        names = " and ".join(each.name for each in pair)
+        sys.stderr.write(
+            f"note: {path} is taken as {tokenizer.scheme.name}: {names} do not name their "
+            "pre-tokenizer; --pretokenizer says otherwise\n"
+        )
+    return tokenizer

@@ -16,6 +16,7 @@ from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join, open_for_reading
 from pipelines.progress import format_count
 from pipelines.shown_names import one_line
+from pipelines.shards_of_split import shards_of_split
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 
 __all__ = ["run"]
@@ -27,9 +28,12 @@ _SHOWN_CHARACTERS = 160
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     directory = arguments.directory
-    manifest = read_manifest(directory)
+    manifest = read_manifest(directory, split_option="--split")
     tokenizer = load_copy(join(directory, TOKENIZER_FOLDER))
-    paths = [join(directory, shard.file) for shard in manifest.shards]
+    shards = manifest.shards
+    if arguments.split is not None:
+        shards = shards_of_split(directory, manifest, arguments.split, "--split")
+    paths = [join(directory, shard.file) for shard in shards]
     for row in _first_rows(paths, arguments.rows):
         show = _show_packed if "lengths" in row else _show
         sys.stdout.write(show(row, tokenizer))

@@ -1,6 +1,7 @@
 """A training loop on token shards, with NumPy alone: which token follows which.
 
     python tests/examples/train_bigram.py out/tokens
+    python tests/examples/train_bigram.py out/packed train      # of an output with splits, one
 
 Batches are drawn as a GPT's are: random stretches of all tokens, targets one token later. The model
 is a bigram table, trained by gradient descent; put yours in its place.
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bpe.errors import BpeError
 from pipelines import TokenShards
 
 BATCH, CONTEXT, STEPS, RATE = 16, 64, 300, 30.0
@@ -51,10 +53,15 @@ def train(shards: TokenShards, vocab_size: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Train on the folder named on the command line."""
-    if len(sys.argv) != 2:
-        sys.exit("usage: python tests/examples/train_bigram.py FOLDER_OF_SHARDS")
-    shards = TokenShards(sys.argv[1])
+    """Train on the folder, and of it on the split, named on the command line."""
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: python tests/examples/train_bigram.py FOLDER_OF_SHARDS [SPLIT]")
+    try:
+        shards = TokenShards(*sys.argv[1:])
+    except BpeError as error:
+        sys.exit(f"error: {error}")
+    if shards.token_count <= CONTEXT:
+        sys.exit(f"error: {shards} are too few for stretches of {CONTEXT + 1} tokens")
     print(shards)
     vocab_size = max(shard.max_id or 0 for shard in shards.manifest.shards) + 1
     first, last = train(shards, vocab_size)

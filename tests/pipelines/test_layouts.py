@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from bpe.errors import SettingsError
+from bpe.errors import OutputError, SettingsError
 from pipelines import TokenShards
 from pipelines.mapped_shard import PackedRow
 from pipelines.output_arguments import EXPORT_FORMATS
@@ -210,6 +210,12 @@ def test_a_split_is_named(
     assert run(*command, "--split", "train").code == 0
     with pytest.raises(SettingsError, match="divided into train, validation"):
         TokenShards(folder)
+    with pytest.raises(OutputError, match=r"TokenShards\('.*/in', split='train'\)"):
+        TokenShards(folder / "train")
+    heads = [run("head", folder, "--rows", 1, "--split", each) for each in ("train", "validation")]
+    assert [each.code for each in heads] == [0, 0]
+    assert heads[0].out == run("head", folder, "--rows", 1).out != heads[1].out
+    assert "no such split; it has train" in run("head", folder, "--split", "dev").err
     both = [TokenShards(folder, split=split) for split in ("train", "validation")]
     assert sum(each.document_count for each in both) == manifest_of(folder)["totals"]["documents"]
 

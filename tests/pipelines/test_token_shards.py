@@ -155,3 +155,23 @@ def test_the_example_trains_on_shards(token_folder: Path) -> None:
     first, last = map(float, re.findall(r"(\d+\.\d+) (?:at|after)", done.stdout))
     assert first == pytest.approx(np.log(262), abs=0.3)
     assert last < first - 0.5
+
+
+def test_the_example_says_what_is_wrong_in_one_line(make_folder: Make, tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    folder = make_folder(tmp_path / "out", [[[([1], "a", 0, True)]]])
+    for given, expected in (
+        ([folder, "train"], "no such split"),
+        ([folder], "too few"),
+        ([], "[SPLIT]"),
+    ):
+        done = subprocess.run(
+            [sys.executable, root / "tests" / "examples" / "train_bigram.py", *given],
+            env={**os.environ, "PYTHONPATH": str(root)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 1
+        assert expected in done.stderr
+        assert done.stderr.count("\n") == 1

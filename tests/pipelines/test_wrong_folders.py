@@ -55,7 +55,7 @@ PLACES = {
     ),
     "tokens/train": (
         "is the split train of an output",
-        "give {root}/tokens (export takes --split)",
+        "give {root}/tokens{split}",
         "give a tokenizer: the output of beam-bpe train",
     ),
     "tokens/tokenizer": ("is a tokenizer", "give {root}/tokens", None),
@@ -114,7 +114,9 @@ def test_a_wrong_folder_is_named_with_what_to_give(
     give = shards if command in {"head", "verify", "export"} else tokenizer
     assert refused.code == 1
     assert refused.err.startswith(f"error: {path}: {what}".replace("{root}", str(places)))
-    assert f"; {give}".replace("{root}", str(places)) in refused.err
+    split = " with --split train" if command in {"head", "export"} else ""
+    expected = f"; {give}".replace("{root}", str(places)).replace("{split}", split)
+    assert expected in refused.err
     assert refused.err.count("\n") == 1
     assert not refused.out
     assert not (tmp_path / "out").exists()
@@ -138,3 +140,18 @@ def test_head_names_a_damaged_shard(damage: str, places: Path, tmp_path: Path, r
     assert "beam-bpe verify" in refused.err
     assert "fault of beam-bpe" not in refused.err
     assert refused.err.count("\n") == 1
+
+
+def test_a_pair_of_files_that_is_taken_as_gpt2_is_said_to_be(
+    places: Path, tmp_path: Path, run: Run
+) -> None:
+    for name in ("vocab.json", "merges.txt"):
+        shutil.copy(places / "model" / name, tmp_path / name)
+    guessed = run("inspect", tmp_path, "--text", "and")
+    assert guessed.code == 0
+    assert guessed.err.count("\n") == 1
+    assert "is taken as gpt2" in guessed.err
+    assert "--pretokenizer" in guessed.err
+    given = run("inspect", tmp_path, "--text", "and", "--pretokenizer", "gpt2")
+    assert (given.code, given.out, given.err) == (0, guessed.out, "")
+    assert run("inspect", places / "model", "--text", "and").err == ""

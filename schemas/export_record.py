@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["EXPORT_VERSION", "ExportRecord", "ExportedFile"]
+__all__ = ["EXPORT_VERSION", "ExportRecord", "ExportedFile", "ExportedSide"]
 
 EXPORT_VERSION = 1
 
@@ -20,6 +20,14 @@ class ExportedFile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExportedSide:
+    """Documents and tokens of one side, for training or for validation."""
+
+    documents: int
+    tokens: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExportRecord:
     """A finished export.
 
@@ -31,6 +39,7 @@ class ExportRecord:
         tokens: in the export, with the marks that it added.
         left_out: what of the source is not in the export, counted by name.
         files: all others, in the order in which they got their names.
+        sides: by name, where documents are held out; else empty.
         version: of this description.
     """
 
@@ -40,4 +49,5 @@ class ExportRecord:
     tokens: int
     left_out: dict[str, int]
     files: list[ExportedFile]
+    sides: dict[str, ExportedSide] = field(default_factory=dict)
     version: int = EXPORT_VERSION

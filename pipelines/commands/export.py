@@ -166,6 +166,10 @@ def _print_summary(output: str, record: ExportRecord, seconds: float | None) -> 
         f"documents        {format_count(record.documents)}",
         f"tokens           {format_count(record.tokens)} ({record.settings['dtype']})",
     ]
+    for name, side in record.sides.items():
+        lines.append(
+            f"{name:<16} {counted(side.documents, 'document')}, {counted(side.tokens, 'token')}"
+        )
     for name, count in record.left_out.items():
         first, _, rest = name.partition(" ")
         one = f"{first.removesuffix('s')} {rest}"

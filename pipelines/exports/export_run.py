@@ -143,6 +143,7 @@ def run_export(
             tokens=written.tokens,
             left_out={name: count for name, count in written.left_out.items() if count},
             files=[],
+            sides=written.sides,
         )
         record = replace(record, files=folder.publish())
     write_atomically(output, EXPORT_RECORD, msgspec.json.format(msgspec.json.encode(record)))

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe.errors import SettingsError
-from pipelines.exports.shard_source import ShardSource
+from pipelines.exports.shard_source import ShardSource, TokenBatch
+from schemas.export_record import ExportedSide
 
 __all__ = ["HeldOut", "check_held_out", "held_out_of"]
 
@@ -37,6 +38,25 @@ class HeldOut:
         self._first = first
         self._limit = np.uint64(int(fraction * 2**64))
         self._next = 0
+        self._documents = 0
+        self._tokens = 0
+
+    def sides(self, source: ShardSource) -> dict[str, ExportedSide]:
+        """Both sides of the shards, of which `divide` has seen every row."""
+        documents, tokens = self._documents, self._tokens
+        return {
+            "train": ExportedSide(
+                documents=source.documents - documents, tokens=source.tokens - tokens
+            ),
+            "validation": ExportedSide(documents=documents, tokens=tokens),
+        }
+
+    def divide(self, batch: TokenBatch) -> npt.NDArray[np.bool_]:
+        """Per id of the next batch, whether it is held out."""
+        rows = self.rows(batch.ends)
+        self._documents += int((rows & batch.ends).sum())
+        self._tokens += int(batch.lengths[rows].sum())
+        return np.repeat(rows, batch.lengths)
 
     def rows(self, ends: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Per row, whether it is held out; `ends` says which rows end a document."""

@@ -58,13 +58,14 @@ class LlmcExport(Export):
         train = _Files(folder, f"{name}_train", val.count, source.tokens - val_tokens, size, dtype)
         held_out = held_out_of(source, fraction)
         for batch in source.batches():
-            if held_out is None or not val_tokens:
+            if held_out is None:
                 train.write(batch.ids)
                 continue
-            chosen = np.repeat(held_out.rows(batch.ends), batch.lengths)
+            chosen = held_out.divide(batch)
             val.write(batch.ids[chosen])
             train.write(batch.ids[~chosen])
-        return Written(documents=source.documents, tokens=source.tokens)
+        sides = held_out.sides(source) if held_out is not None else {}
+        return Written(documents=source.documents, tokens=source.tokens, sides=sides)
 
 
 def _count_held_out(source: ShardSource, fraction: float | None) -> int:

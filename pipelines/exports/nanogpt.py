@@ -40,7 +40,7 @@ class NanogptExport(Export):
             if held_out is None or val is None:
                 train.write_array(batch.ids, np.uint16)
                 continue
-            chosen = np.repeat(held_out.rows(batch.ends), batch.lengths)
+            chosen = held_out.divide(batch)
             val.write_array(batch.ids[chosen], np.uint16)
             train.write_array(batch.ids[~chosen], np.uint16)
         for file in (train, val):
@@ -51,4 +51,5 @@ class NanogptExport(Export):
                         f"{source.directory}: {file.name} would be empty, since its documents are; "
                         "hold out another part of them, or none"
                     )
-        return Written(documents=source.documents, tokens=source.tokens)
+        sides = held_out.sides(source) if held_out is not None else {}
+        return Written(documents=source.documents, tokens=source.tokens, sides=sides)

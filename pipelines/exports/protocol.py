@@ -14,6 +14,7 @@ from pipelines.counted_nouns import counted
 from pipelines.exports.documents import DocumentLengths
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.shard_source import ShardSource
+from schemas.export_record import ExportedSide
 
 __all__ = ["Export", "ExportOptions", "Written", "longest_document"]
 
@@ -37,11 +38,13 @@ class Written:
         documents: documents in it; where documents are cut into blocks, those of the source.
         tokens: in it, with the marks.
         left_out: what of the source is not in it, counted by name.
+        sides: training and validation, where documents are held out.
     """
 
     documents: int
     tokens: int
     left_out: dict[str, int] = field(default_factory=dict)
+    sides: dict[str, ExportedSide] = field(default_factory=dict)
 
 
 class Export(ABC):

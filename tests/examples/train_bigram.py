@@ -61,7 +61,7 @@ def main() -> None:
     except BpeError as error:
         sys.exit(f"error: {error}")
     if shards.token_count <= CONTEXT:
-        sys.exit(f"error: {shards} are too few for stretches of {CONTEXT + 1} tokens")
+        sys.exit(f"error: {shards}: too few for stretches of {CONTEXT + 1} tokens")
     print(shards)
     vocab_size = max(shard.max_id or 0 for shard in shards.manifest.shards) + 1
     first, last = train(shards, vocab_size)

@@ -283,13 +283,15 @@ def test_nanogpt_files_are_bare_ids(
 ) -> None:
     documents = [[[number, 1], [2]] for number in range(40)]
     make_folder(tmp_path / "in", lay_out(documents, [0, 1, 2, 0, 0]), largest=70_000)
-    write(tmp_path, "nanogpt", marks=(None, 9), val_fraction=fraction)
+    written = write(tmp_path, "nanogpt", marks=(None, 9), val_fraction=fraction)
     sides = [
         np.fromfile(path, "<u2").reshape(-1, 4).tolist()
         for path in sorted((tmp_path / "out").glob("*.bin"))
     ]
     assert len(sides) == (1 if fraction is None else 2)
     assert all(side == sorted(side) for side in sides)
+    told = [(each.documents, each.tokens) for each in written.sides.values()]
+    assert told == ([(len(side), 4 * len(side)) for side in sides] if fraction else [])
     wanted = [[number, 1, 2, 9] for number in range(40)]
     assert sorted(row for side in sides for row in side) == wanted
 

@@ -189,7 +189,12 @@ def test_train_and_validation_become_the_two_sides(
     source = write_input(tmp_path, "jsonl", texts)
     folder = encode("in", source, *SPLIT, "--range-bytes", 3000)
     output = tmp_path / "out"
-    assert run("export", folder, "--to", target, "--output", output).code == 0
+    done = run("export", folder, "--to", target, "--output", output)
+    assert done.code == 0
+    for split in ("train", "validation"):
+        counts = manifest_of(folder)["totals"]["splits"][split]
+        line = f"{split:<16} {counts['documents']:,} documents, {counts['tokens']:,} tokens\n"
+        assert line in done.out
     names = {
         "nanogpt": ("train.bin", "val.bin", 0),
         "llmc": ("tokens_train_000001.bin", "tokens_val_000000.bin", 1024),

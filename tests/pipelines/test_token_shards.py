@@ -160,13 +160,13 @@ def test_the_example_trains_on_shards(token_folder: Path) -> None:
 def test_the_example_says_what_is_wrong_in_one_line(make_folder: Make, tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
     folder = make_folder(tmp_path / "out", [[[([1], "a", 0, True)]]])
-    for given, expected in (
+    for arguments, expected in (
         ([folder, "train"], "no such split"),
         ([folder], "too few"),
         ([], "[SPLIT]"),
     ):
         done = subprocess.run(
-            [sys.executable, root / "tests" / "examples" / "train_bigram.py", *given],
+            [sys.executable, root / "tests" / "examples" / "train_bigram.py", *arguments],
             env={**os.environ, "PYTHONPATH": str(root)},
             capture_output=True,
             text=True,

@@ -16,7 +16,10 @@ EXPORT_FORMATS = ("hf", "megatron", "nanogpt", "llmc", "datatrove", "mds", "litd
 def add_verify(parser: argparse.ArgumentParser) -> None:
     """Which folder, and how thoroughly."""
     parser.add_argument(
-        "directory", type=parse_folder, metavar="DIR", help="an encoded or a trained folder"
+        "directory",
+        type=parse_folder,
+        metavar="DIR",
+        help="an encoded, a trained or an exported folder",
     )
     parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
 

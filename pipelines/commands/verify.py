@@ -1,13 +1,16 @@
-"""`beam-bpe verify`: check a finished output, shards or tokenizer."""
+"""`beam-bpe verify`: check a finished output: shards, tokenizer or export."""
 
 from __future__ import annotations
 
 import sys
 from argparse import Namespace
 
+from bpe.errors import OutputError
 from pipelines.commands import job
 from pipelines.count_artifact import load_counts
 from pipelines.counted_nouns import counted
+from pipelines.exports.export_check import check_export
+from pipelines.folder_kinds import recognize
 from pipelines.manifest import MANIFEST
 from pipelines.output_files import exists, join
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models, load_copy
@@ -21,12 +24,41 @@ def run(arguments: Namespace) -> int:
     directory = arguments.directory
     models = [] if exists(join(directory, MANIFEST)) else find_models(directory)
     if not models:
-        _verify_shards(directory, full=arguments.full)
+        _verify_other(directory, full=arguments.full)
     for model in models:
         _verify_model(model)
     if models and exists(join(directory, "counts", MANIFEST)):
         _verify_counts(join(directory, "counts"))
     return 0
+
+
+def _verify_other(directory: str, *, full: bool) -> None:
+    """Check what is no tokenizer.
+
+    Raises:
+        OutputError: nothing that can be checked is there.
+    """
+    place = recognize(directory)
+    if place.kind == "export":
+        _verify_export(directory)
+    elif place.kind in {"nothing", "other", "file"} and place.shards is None:
+        raise OutputError(
+            f"{directory}: {place.what}; give the --output folder of a beam-bpe encode, train or "
+            "export"
+        )
+    else:
+        _verify_shards(directory, full=full)
+
+
+def _verify_export(directory: str) -> None:
+    record = check_export(directory)
+    sys.stdout.write(
+        f"{directory} is whole: {record.settings.get('to')}, "
+        f"{counted(len(record.files), 'file')}, {counted(record.documents, 'document')}, "
+        f"{counted(record.tokens, 'token')}\n"
+        "checked: each file's presence, size and sha256; not checked: that the files hold the "
+        "shards' ids, and other files in the folder\n"
+    )
 
 
 def _verify_shards(directory: str, *, full: bool) -> None:

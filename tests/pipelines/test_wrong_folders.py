@@ -94,8 +94,8 @@ CASES = [
     for command in ("head", "verify", "export", "inspect", "encode")
     for place in PLACES
     if PLACES[place][1 if command in {"head", "verify", "export"} else 2] is not None
-    # Tokenizers are checked as they are.
-    and not (command == "verify" and place in {"trained", "sizes", "tokens/tokenizer"})
+    # Tokenizers and exports are checked as they are.
+    and not (command == "verify" and place in {"trained", "sizes", "tokens/tokenizer", "export"})
 ]
 
 
@@ -116,6 +116,8 @@ def test_a_wrong_folder_is_named_with_what_to_give(
     assert refused.err.startswith(f"error: {path}: {what}".replace("{root}", str(places)))
     split = " with --split train" if command in {"head", "export"} else ""
     expected = f"; {give}".replace("{root}", str(places)).replace("{split}", split)
+    if command == "verify" and place in {"missing", "text.txt", "empty", "other"}:
+        expected = "; give the --output folder of a beam-bpe encode, train or export"
     assert expected in refused.err
     assert refused.err.count("\n") == 1
     assert not refused.out
@@ -155,3 +157,29 @@ def test_a_pair_of_files_that_is_taken_as_gpt2_is_said_to_be(
     given = run("inspect", tmp_path, "--text", "and", "--pretokenizer", "gpt2")
     assert (given.code, given.out, given.err) == (0, guessed.out, "")
     assert run("inspect", places / "model", "--text", "and").err == ""
+
+
+def test_an_export_is_verified_by_its_record(places: Path, tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "out"
+    made = ("export", places / "many" / "a", "--to", "npy", "--output", folder)
+    assert run(*made).code == 0
+    whole = run("verify", folder)
+    assert whole.code == 0
+    assert f"{folder} is whole: npy, 2 files, 1 document" in whole.out
+    tokens = folder / "tokens.npy"
+    data = tokens.read_bytes()
+    damages = {
+        "its sha256 is": data[:-1] + bytes([data[-1] ^ 1]),
+        f"has {len(data) - 1:d} bytes": data[:-1],
+        "is missing": None,
+    }
+    for expected, content in damages.items():
+        tokens.unlink() if content is None else tokens.write_bytes(content)
+        damaged = run("verify", folder)
+        assert damaged.code == 1
+        assert damaged.err.startswith(f"error: {tokens}: {expected}")
+        assert damaged.err.count("\n") == 1
+    (folder / "export.json").unlink()
+    assert "is not finished" in run("verify", folder).err
+    assert run(*made).code == 0
+    assert run("verify", folder).code == 0

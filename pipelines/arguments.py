@@ -61,8 +61,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--pretokenizer",
         metavar="SCHEME",
-        help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, none (merges cross "
-        "everything), or regex:PATTERN",
+        help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, superbpe (merges cross "
+        "words within a line), none (merges cross everything), or regex:PATTERN",
     )
     add(
         "--tie-order",

@@ -97,7 +97,7 @@ def _add_policies(group: argparse._ArgumentGroup) -> None:
         "--max-bad-records",
         type=whole_number(0),
         metavar="N",
-        help="stop once more than N rows are skipped",
+        help="stop once the whole run has skipped more than N rows, a bad file being one more",
     )
     add(
         "--empty",

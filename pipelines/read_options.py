@@ -37,8 +37,8 @@ class ReadOptions:
             in memory because nothing in it can be cut; bytes, uncompressed.
         on_bad_record: `fail` stops at the first unusable row, `skip` sets it aside.
         on_bad_file: the same for files that are unusable as a whole.
-        max_bad_records: with `skip`, how many rows a run may set aside before it fails;
-            None for any number.
+        max_bad_records: with `skip`, how many rows, a bad file being one more, a run may set
+            aside before it fails; None for any number.
         empty: `keep` gives an empty document a row of its own, `drop` counts it and leaves it out.
 
     Raises:

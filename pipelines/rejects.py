@@ -126,12 +126,14 @@ class Rejects:
 
         Raises:
             BadFileError: the policy is `fail`.
+            BadRecordError: with the bad rows, this is one too many.
         """
         if self._options.on_bad_file == "fail":
             raise BadFileError(f"{error}; or leave it out with --on-bad-file=skip") from error
         if range_.start == 0:
             self.counts[BAD_FILE] += 1
             self._add(range_.file, None, 0, BAD_FILE, str(error), b"", None)
+            self._stop_at_limit(f"the last one is {error}")
 
     def to_jsonl(self) -> bytes:
         """What was set aside, a JSON object a line, in the order met; empty if there is nothing.
@@ -161,10 +163,10 @@ class Rejects:
 
     def _stop_at_limit(self, last: str) -> None:
         limit = self._options.max_bad_records
-        if limit is not None and self.rejected_records > limit:
+        if limit is not None and self.counts.total() > limit:
             raise BadRecordError(
-                f"more than --max-bad-records={limit} bad rows in unit {self.unit.index} "
-                f"({_summary(self.counts)}); {last}"
+                f"more than --max-bad-records={limit} allows in the whole run: unit "
+                f"{self.unit.index} alone has {_set_aside(self.counts)}; {last}"
             )
 
     def _add(
@@ -199,7 +201,7 @@ def rejected_rows(counts: Mapping[str, int]) -> int:
 
 
 def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) -> None:
-    """Check how many rows all units together have set aside.
+    """Check how many rows, and files, all units together have set aside.
 
     Args:
         counts: by reason, of all units.
@@ -209,15 +211,18 @@ def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) ->
     Raises:
         BadRecordError: there are more than allowed.
     """
-    rows = rejected_rows(counts)
-    if limit is not None and rows > limit:
+    if limit is not None and sum(counts.values()) > limit:
         raise BadRecordError(
-            f"{counted(rows, 'bad row')} ({_summary(counts)}), more than "
-            f"--max-bad-records={limit}; "
+            f"{_set_aside(counts)}, more than --max-bad-records={limit}; "
             f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
             f"command again"
         )
 
 
-def _summary(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
+def _set_aside(counts: Mapping[str, int]) -> str:
+    """How many rows and files, and why."""
+    rows, files = rejected_rows(counts), counts.get(BAD_FILE, 0)
+    parts = [counted(rows, "bad row")] if rows or not files else []
+    parts += [counted(files, "bad file")] if files else []
+    reasons = ", ".join(f"{reason}: {count}" for reason, count in sorted(counts.items()))
+    return f"{' and '.join(parts)} ({reasons})"

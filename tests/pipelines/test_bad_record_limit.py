@@ -51,6 +51,26 @@ def test_train_adds_up_the_bad_rows_of_all_units(
     assert run(*train, "--max-bad-records", 5).code == 0
 
 
+def test_the_limit_is_said_to_be_the_runs_and_a_bad_file_is_one_of_it(
+    model_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "a.jsonl").write_bytes(ROWS)
+    (tmp_path / "b.jsonl.gz").write_bytes(b"nonsense")
+    skip = ("--on-bad-record", "skip", "--on-bad-file", "skip", "--output", tmp_path / "out")
+    encode = ("encode", "--tokenizer", model_dir, *skip)
+    both = ("--input", tmp_path / "a.jsonl", tmp_path / "b.jsonl.gz")
+    rows = run(*encode, *both, "--max-bad-records", 2)
+    assert rows.code == 1
+    expected = (
+        "alone has 3 bad rows (bad_json: 3), more than --max-bad-records=2 allows in the whole"
+    )
+    assert expected in rows.err
+    files = run(*encode, *both, "--max-bad-records", 5)
+    assert files.code == 1
+    assert "5 bad rows and 1 bad file (bad_file: 1, bad_json: 5)" in files.err
+    assert run(*encode, *both, "--max-bad-records", 6).code == 0
+
+
 @pytest.mark.parametrize("documents", [6, 8])
 def test_counts_of_more_or_fewer_documents_than_were_read_are_refused(
     documents: int, tmp_path: Path

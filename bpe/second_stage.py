@@ -118,8 +118,8 @@ def train_second_stage(
     )
     if rules.max_merges < len(inherited):
         raise SettingsError(
-            f"vocab_size is {vocab_size}, and the first stage alone makes {first_stage.vocab_size} "
-            "tokens: truncate it, or ask for more"
+            f"vocab_size is {vocab_size:,}, and the first stage alone makes "
+            f"{first_stage.vocab_size:,} tokens: truncate it, or ask for more"
         )
     words, weights, _ = read_counts(counts, get_scheme(stage.scheme))
     backend = get_backend()

@@ -42,7 +42,7 @@ def run(argv: Sequence[str]) -> int:
     parser = make_parser()
     arguments, rest = parser.parse_known_args(list(argv))
     if rest and arguments.command not in BEAM_COMMANDS:
-        parser.error(f"{arguments.command}: unknown argument {rest[0]}")
+        raise UsageError(f"{arguments.command}: unknown argument {rest[0]}")
     arguments.beam_arguments = rest
     arguments.command_line = "beam-bpe " + shlex.join(argv)
     return int(import_command(arguments.command).run(arguments))

@@ -98,9 +98,9 @@ class TrainSettings:
             raise SettingsError(f"--superbpe-from {first}: at least 1 merge is needed")
         if self.vocab_sizes and self.vocab_sizes[0] <= least:
             raise SettingsError(
-                f"--superbpe-from {first}: the first stage alone makes {least} tokens, and "
-                f"--vocab-size asks for {self.vocab_sizes[0]}; ask for more, or for fewer merges "
-                "of the first stage"
+                f"--superbpe-from {first}: the first stage alone makes {least:,} tokens, "
+                f"and --vocab-size asks for {self.vocab_sizes[0]:,}; ask for more, or for fewer "
+                "merges of the first stage"
             )
         if self.pretokenizer == "none" or self.tie_order == "first":
             wrong = "--pretokenizer none" if self.pretokenizer == "none" else "--tie-order first"

@@ -245,7 +245,7 @@ def _print_summary(
     tokens, size = totals.tokens, totals.bytes
     lines = [
         f"documents        {format_count(totals.documents)}",
-        f"bytes of text    {format_count(size)} ({format_bytes(size)})",
+        job.text_line(size),
         f"tokens           {format_count(tokens)}",
         f"bytes per token  {_ratio(totals)}" if tokens else "bytes per token  -",
         f"shards           {totals.shards} ({format_bytes(totals.file_bytes)})",
@@ -305,7 +305,8 @@ def _metric_lines(metrics: JobMetrics | None, *, resumed: bool) -> list[str]:
     names = ("documents", "bytes", "tokens")
     counted = [f"{name} {format_count(metrics.counters.get(name, 0))}" for name in names]
     counted += [f"{reason} {format_count(n)}" for reason, n in metrics.rejects.items()]
-    if metrics.least_ratio is not None:
+    # Of one unit, the ratio is that of the whole.
+    if metrics.least_ratio is not None and metrics.least_ratio != metrics.largest_ratio:
         ratios = f"{metrics.least_ratio:.3f} to {metrics.largest_ratio:.3f}"
         counted.append(f"bytes per token {ratios} by unit")
     whose = " (in this run alone)" if resumed else ""

@@ -44,7 +44,8 @@ def _is_feste(tokenizer: Tokenizer) -> bool:
 
 def _print_pieces(tokenizer: Tokenizer, text: str) -> None:
     ids = tokenizer.encode(text.encode("utf-8", "surrogateescape"))
-    _print(f"{counted(len(ids), 'token')}: {' '.join(map(str, ids.tolist()))}")
+    listed = f": {' '.join(map(str, ids.tolist()))}" if len(ids) else ""
+    _print(f"{counted(len(ids), 'token')}{listed}")
     in_hex = _is_feste(tokenizer)
     for token_id in ids.tolist():
         _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id), in_hex=in_hex)}")

@@ -36,9 +36,11 @@ __all__ = [
     "seconds_line",
     "special_text_lines",
     "tell_lossy",
+    "text_line",
 ]
 
 _SHOWN_TOKENS = 5
+_KILOBYTE = 1000
 
 
 def note(sentence: str) -> None:
@@ -160,6 +162,12 @@ def seconds_line(seconds: float, size: int | None) -> str:
     """
     speed = f" ({format_bytes(size / max(seconds, 1e-9))}/s)" if size else ""
     return f"seconds          {seconds:.1f}{speed}"
+
+
+def text_line(size: int) -> str:
+    """A summary's line about bytes of text, in units too where they say something else."""
+    exact, rounded = format_count(size), format_bytes(size)
+    return f"bytes of text    {exact}{'' if size < _KILOBYTE else f' ({rounded})'}"
 
 
 def tell_lossy(tokenizer: Tokenizer) -> None:

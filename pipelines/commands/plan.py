@@ -31,11 +31,11 @@ def run(arguments: Namespace) -> int:
     _print_files(plan)
     ranges = sum(len(unit.ranges) for unit in plan.units)
     sizes = [unit.stored_bytes for unit in plan.units]
+    least, most = format_bytes(min(sizes)), format_bytes(max(sizes))
+    size = least if least == most else f"{least} to {most}"
     _print(
-        f"{counted(len(plan.units), 'unit')} of {format_bytes(min(sizes))} to "
-        f"{format_bytes(max(sizes))}, from {counted(ranges, 'stretch', 'stretches')} of files; a "
-        "unit is "
-        "one or more shards"
+        f"{counted(len(plan.units), 'unit')} of {size}, "
+        f"from {counted(ranges, 'stretch', 'stretches')} of files; a unit is one or more shards"
     )
     largest = max(read.max_row_bytes if _has_rows(plan) else 0, 2 * read.range_bytes)
     _print(

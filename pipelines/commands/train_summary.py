@@ -9,7 +9,7 @@ from typing import Any
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.counted_nouns import counted
-from pipelines.progress import format_bytes, format_count
+from pipelines.progress import format_count
 from pipelines.train_bpe import TrainSettings, model_directories
 
 __all__ = ["print_summary"]
@@ -47,7 +47,7 @@ def print_summary(
     lines = []
     if "documents" in totals:
         lines.append(f"documents        {format_count(totals['documents'])}")
-        lines.append(f"bytes of text    {format_count(size)} ({format_bytes(size)})")
+        lines.append(job.text_line(size))
     if "sampled_bytes" in totals:
         sampled = totals["sampled_bytes"]
         share = f"{100 * sampled / max(1, size):.3g} %"

@@ -76,7 +76,9 @@ def test_wrong_usage_is_named_and_gives_exit_code_2(
     outcome = run(*arguments)
     assert outcome.code == 2
     assert expected in outcome.err
-    assert "Traceback" not in outcome.err
+    assert outcome.err.startswith("beam-bpe")
+    assert outcome.err.endswith("--help\n")
+    assert outcome.err.count("\n") == 1
 
 
 def test_options_are_not_abbreviated() -> None:

@@ -69,3 +69,23 @@ def test_a_tokenizer_that_normalizes_is_noted(
     assert "(NFC): decoding gives the normal form" in encode(tmp_path / "nfc")
     assert "normal form" not in encode(model_dir)
     assert "normal form" in run("verify", tmp_path / "nfc").err
+
+
+def test_nothing_is_said_twice(tmp_path: Path, model_dir: Path, run: Run) -> None:
+    source = tmp_path / "a.txt"
+    source.write_text("the and " * 50)
+    small = run("plan", "--input", source)
+    assert "1 unit of 400 bytes, from 1 stretch of files" in small.out
+    encode = ("encode", "--input", source, "--tokenizer", model_dir, "--output")
+    one = run(*encode, tmp_path / "one")
+    assert "bytes of text    400\n" in one.out
+    assert "by unit" not in one.out
+    trained = run("train", "--input", source, "--vocab-size", 260, "--output", tmp_path / "t")
+    assert "bytes of text    400\n" in trained.out
+    source.write_text("the and " * 50 + "x" * 700)
+    several = ("--range-bytes", 500)
+    assert "bytes of text    1,100 (1.1 kB)\n" in run(*encode, tmp_path / "two", *several).out
+    assert re.search(
+        r"\d units of \d+ bytes to \d+ bytes", run("plan", "--input", source, *several).out
+    )
+    assert run("inspect", model_dir, "--text", "").out == "0 tokens\n"

@@ -41,14 +41,6 @@ class UsageError(Exception):
     """The command line cannot be understood; the text says why (exit code 2)."""
 
 
-class _Parser(argparse.ArgumentParser):
-    """Says what is wrong in one line, without the list of all options."""
-
-    def error(self, message: str) -> NoReturn:
-        """Print the message and where help is to be had, and end with exit code 2."""
-        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
-
-
 def _add_train(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(

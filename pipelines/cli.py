@@ -73,9 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {one_line(str(error))}\n")
         return 1
     except UsageError as error:
-        sys.stderr.write(
-            f"beam-bpe: {one_line(str(error))}\n(beam-bpe COMMAND --help lists the options)\n"
-        )
+        sys.stderr.write(f"beam-bpe: {one_line(str(error))}; see beam-bpe COMMAND --help\n")
         return 2
     except BrokenPipeError:
         # `beam-bpe head … | head -1`: nobody reads on; keep Python from complaining at exit.

@@ -140,6 +140,8 @@ _IDLE_RECORDS = (
     "Really starting service",
     "Really destroying service",
     "The new default partition size",
+    # Of a local Dask cluster that is closed, on a busy machine.
+    "Worker process still alive after",
     "If direct_num_workers is not equal to 1",
     "No semi_persistent_directory found",
     "Prism received bundle error",

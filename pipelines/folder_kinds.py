@@ -65,7 +65,9 @@ def recognize(path: str) -> Place:
             counts = "is a table of counts from beam-bpe train"
             return Place("counts", counts, tokenizer=_model_in(parent))
         model = join(path, TOKENIZER_FOLDER)
-        return Place("shards", "is an output of beam-bpe encode", path, model)
+        # A manifest that cannot be read may be that of counts.
+        if run.command == "encode" or exists(model):
+            return Place("shards", "is an output of beam-bpe encode", path, model)
     if run.command == "encode":
         inside = _model_in(join(path, TOKENIZER_FOLDER))
         return Place(

@@ -333,7 +333,6 @@ def test_a_lost_shard_of_a_split_is_made_again(
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--pack", 0], "--pack 0"),
         (["--pack", 64, "--pack-mode", "pad", "--pack-tail", "drop"], "--pack-tail drop"),
         (["--pack-mode", "pad"], "--pack-mode needs --pack"),
         (["--pad-id", 3], "--pad-id needs --pack"),

@@ -52,6 +52,7 @@ class _Record(msgspec.Struct):
     format: str = ""
     inputs: list[dict[str, str]] = []
     settings: dict[str, object] = {}
+    shards: list[msgspec.Raw] | None = None
 
 
 def recognize(path: str) -> Place:
@@ -61,12 +62,13 @@ def recognize(path: str) -> Place:
     parent = path.rstrip("/").rpartition("/")[0] or "."
     run = _read(join(path, RUN))
     if exists(join(path, _MANIFEST)):
-        if _read(join(path, _MANIFEST)).format == COUNTS_FORMAT:
+        manifest = _read(join(path, _MANIFEST))
+        if manifest.format == COUNTS_FORMAT:
             counts = "is a table of counts from beam-bpe train"
             return Place("counts", counts, tokenizer=_model_in(parent))
         model = join(path, TOKENIZER_FOLDER)
         # A manifest that cannot be read may be that of counts.
-        if run.command == "encode" or exists(model):
+        if manifest.shards is not None or run.command == "encode" or exists(model):
             return Place("shards", "is an output of beam-bpe encode", path, model)
     if run.command == "encode":
         inside = _model_in(join(path, TOKENIZER_FOLDER))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backend import get_backend
+from bpe.backend import get_backend, native_core
 
 __all__ = ["scan_json_rows"]
 
@@ -34,17 +33,10 @@ def scan_json_rows(
     shortest = min(len(text), len(id_))
     if get_backend().name != "native" or (id_ and [*text[:shortest]] == [*id_[:shortest]]):
         return None
-    columns: Any = _native_scan(data, pa.array(starts), pa.array(ends), list(text), list(id_))
+    columns = native_core().scan_json_rows(
+        data, pa.array(starts), pa.array(ends), text_path=list(text), id_path=list(id_)
+    )
     if columns is None:
         return None
     arrays = [pa.array(column) for column in columns]
     return arrays[0], arrays[1].cast(pa.string()) if id_ else None
-
-
-def _native_scan(
-    data: bytes, starts: pa.Array, ends: pa.Array, text: list[str], id_: list[str]
-) -> Any:
-    # Imported late: there may be no native core.
-    from bpe import _native  # noqa: PLC0415
-
-    return _native.scan_json_rows(data, starts, ends, text_path=text, id_path=id_)

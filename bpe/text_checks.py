@@ -5,13 +5,11 @@ The functions in Python are the specification of those in the core.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backend import get_backend
+from bpe.backend import get_backend, native_core
 
 __all__ = ["count_text_features", "find_byte"]
 
@@ -36,7 +34,7 @@ def count_text_features(texts: pa.LargeBinaryArray, whole: npt.NDArray[np.bool_]
         it) and `crlf`.
     """
     if get_backend().name == "native":
-        counts = _native().count_text_features(texts, whole.tobytes())
+        counts = native_core().count_text_features(texts, whole.tobytes())
     else:
         counts = [0] * len(_FEATURES)
         for text, is_whole in zip(texts.to_pylist(), whole.tolist(), strict=True):
@@ -79,14 +77,7 @@ def find_byte(data: bytes, byte: int, start: int = 0) -> npt.NDArray[np.int64]:
     """
     if get_backend().name == "native":
         positions: npt.NDArray[np.int64] = pa.array(
-            _native().find_byte(data, byte, start)
+            native_core().find_byte(data, byte, start)
         ).to_numpy()
         return positions
     return np.flatnonzero(np.frombuffer(data, np.uint8)[start:] == byte) + start
-
-
-def _native() -> Any:
-    # Imported late: there may be no native core.
-    from bpe import _native as core  # noqa: PLC0415
-
-    return core

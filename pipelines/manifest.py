@@ -285,13 +285,17 @@ def read_manifest(output: str, *, split_option: str = "") -> Manifest:
     Raises:
         OutputError: there is none, or it is damaged; says what the folder is, and what to give.
     """
-    place = recognize(output)
-    if place.kind != "shards":
+    path = join(output, MANIFEST)
+    try:
+        return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
+    except OutputError as error:
+        # Looked at only now: a manifest may be large, and is read once where it is good.
+        place = recognize(output)
+        if place.kind == "shards":
+            raise
         raise OutputError(
             f"{output}: {place.what}; {what_to_give(place, split_option=split_option)}"
-        )
-    path = join(output, MANIFEST)
-    return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
+        ) from error
 
 
 def file_sha256(path: str) -> str:

@@ -303,11 +303,11 @@ def _metric_lines(metrics: JobMetrics | None, *, resumed: bool) -> list[str]:
     if metrics is None or not metrics.counters:
         return []
     names = ("documents", "bytes", "tokens")
-    counted = [f"{name} {format_count(metrics.counters.get(name, 0))}" for name in names]
-    counted += [f"{reason} {format_count(n)}" for reason, n in metrics.rejects.items()]
+    shown = [f"{name} {format_count(metrics.counters.get(name, 0))}" for name in names]
+    shown += [f"{reason} {format_count(n)}" for reason, n in metrics.rejects.items()]
     # Of one unit, the ratio is that of the whole.
     if metrics.least_ratio is not None and metrics.least_ratio != metrics.largest_ratio:
         ratios = f"{metrics.least_ratio:.3f} to {metrics.largest_ratio:.3f}"
-        counted.append(f"bytes per token {ratios} by unit")
+        shown.append(f"bytes per token {ratios} by unit")
     whose = " (in this run alone)" if resumed else ""
-    return [f"runner counted   {', '.join(counted)}{whose}"]
+    return [f"runner counted   {', '.join(shown)}{whose}"]

@@ -21,14 +21,30 @@ def isa() -> str:
 def available_isas() -> list[str]:
     """Names of the instruction sets that this build and this processor have."""
 
-def give_back_memory() -> None:
-    """Give the system the pages kept of released id buffers, and what is free in glibc's heaps."""
+def give_back_memory(keep: int) -> None:
+    """Give the system the pages kept of released buffers, and what is free in glibc's heaps.
+
+    keep: bytes of pages that may stay.
+    """
+
+def start_writing(file: int, start: int, size: int) -> None:
+    """Have the system begin to write a stretch of a file to the disk; no wait and no error.
+
+    file: descriptor. Does nothing where the system has no such call.
+    """
+
+class PooledBytes:
+    """Memory (a writable buffer of so many bytes, of any content) from the pages that are kept."""
+
+    def __init__(self, size: int) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The memory itself."""
 
 def map_large_blocks() -> bool:
     """Have glibc map blocks of 8 MiB and more one by one; False if the C library is another."""
 
 def scan_json_rows(
-    data: bytes,
+    data: bytes | memoryview,
     starts: ArrowColumn,
     ends: ArrowColumn,
     *,
@@ -39,7 +55,7 @@ def scan_json_rows(
 
     starts, ends: int64; row i is data[starts[i]:ends[i]]. text_path, id_path:
     names on the way to a field; an empty one of the id: none is wanted. None if any row
-    is not beyond doubt, or what lies between the first start and the last end is not UTF-8.
+    is not beyond doubt.
     """
 
 def count_text_features(texts: ArrowColumn, whole: bytes) -> list[int]:
@@ -49,8 +65,11 @@ def count_text_features(texts: ArrowColumn, whole: bytes) -> list[int]:
     count as empty or as white space.
     """
 
-def find_byte(data: bytes, byte: int, start: int) -> Column:
+def find_byte(data: bytes | memoryview, byte: int, start: int) -> Column:
     """Positions (int64) of a byte from `start` on, ascending."""
+
+def longest_string(data: bytes | memoryview) -> int:
+    """Length of the longest of strings, each behind its length in four bytes; -1: damaged."""
 
 def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
     """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.

@@ -40,10 +40,11 @@ __all__ = [
     "count_words_in",
     "get_backend",
     "native_core",
+    "native_core_if_there",
 ]
 
 # Of the native core that these sources need, as in bpe/native/python_module.cc.
-NATIVE_INTERFACE = 2
+NATIVE_INTERFACE = 3
 
 BACKEND_NAMES = ("auto", "native", "python")
 TIE_ORDERS = ("hf", "id", "bytes", "first")
@@ -399,6 +400,15 @@ def native_core() -> Any:
             f"{NATIVE_INTERFACE} is needed)"
         )
     return core
+
+
+@lru_cache(maxsize=1)
+def native_core_if_there() -> Any:
+    """The same, or None where there is none: for what no result depends on."""
+    try:
+        return native_core()
+    except ImportError:
+        return None
 
 
 @lru_cache(maxsize=1)

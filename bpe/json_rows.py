@@ -14,7 +14,7 @@ __all__ = ["scan_json_rows"]
 
 
 def scan_json_rows(
-    data: bytes,
+    data: bytes | memoryview,
     starts: npt.NDArray[np.int64],
     ends: npt.NDArray[np.int64],
     *,

@@ -9,13 +9,12 @@ is done. Nothing here changes a result.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import pyarrow as pa
 
-from bpe.backend import native_core
+from bpe.backend import native_core_if_there
 
-__all__ = ["bound_free_memory", "give_back_memory"]
+__all__ = ["bound_free_memory", "give_back_memory", "large_buffer"]
 
 
 @lru_cache(1)
@@ -27,26 +26,31 @@ def bound_free_memory() -> None:
     goes back with `give_back_memory` alone). For a program that owns its process: it holds for all
     threads, and for what other libraries allocate.
     """
-    native = _native_core()
+    native = native_core_if_there()
     if native is not None and native.map_large_blocks():
         pa.set_memory_pool(pa.system_memory_pool())
 
 
-def give_back_memory() -> None:
+def give_back_memory(*, keep_bytes: int = 0) -> None:
     """Give the system what is free: of Arrow's pool, of the native core, and inside glibc's heaps.
 
     Takes milliseconds; what is in use is not touched, so that any thread may do it at any time.
+
+    Args:
+        keep_bytes: of the native core's large blocks, so much may stay for the next request: new
+            memory has to be cleared by the system, which takes longer than to fill it.
     """
     pa.default_memory_pool().release_unused()
-    native = _native_core()
+    native = native_core_if_there()
     if native is not None:
-        native.give_back_memory()
+        native.give_back_memory(keep_bytes)
 
 
-@lru_cache(1)
-def _native_core() -> Any:
-    """The extension module, or None where there is none that fits."""
-    try:
-        return native_core()
-    except ImportError:
-        return None
+def large_buffer(size: int) -> memoryview:
+    """Writable memory of any content, which others use again when nothing refers to it any more.
+
+    Args:
+        size: bytes.
+    """
+    native = native_core_if_there()
+    return memoryview(bytearray(size) if native is None else native.PooledBytes(size))

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from bpe.backend import get_backend, native_core
 
-__all__ = ["count_text_features", "find_byte"]
+__all__ = ["count_text_features", "find_byte", "longest_string"]
 
 # Unicode's White_Space; Python's own `isspace` also takes four control characters.
 _WHITE_SPACE = (
@@ -64,7 +64,7 @@ def _is_utf8(text: bytes) -> bool:
     return True
 
 
-def find_byte(data: bytes, byte: int, start: int = 0) -> npt.NDArray[np.int64]:
+def find_byte(data: bytes | memoryview, byte: int, start: int = 0) -> npt.NDArray[np.int64]:
     """Positions of a byte from `start` on, ascending.
 
     Args:
@@ -81,3 +81,22 @@ def find_byte(data: bytes, byte: int, start: int = 0) -> npt.NDArray[np.int64]:
         ).to_numpy()
         return positions
     return np.flatnonzero(np.frombuffer(data, np.uint8)[start:] == byte) + start
+
+
+def longest_string(data: bytes | memoryview | pa.Buffer) -> int | None:
+    """Length of the longest of strings that stand one behind the other; None if they do not.
+
+    Args:
+        data: each string behind its own length, in four bytes (little-endian), as Parquet's
+            encoding PLAIN has them; without any, the longest has 0 bytes.
+    """
+    view = memoryview(data)
+    if get_backend().name == "native":
+        found: int = native_core().longest_string(view)
+        return None if found < 0 else found
+    longest = position = 0
+    while position + 4 <= len(view):
+        length = int.from_bytes(view[position : position + 4], "little")
+        longest = max(longest, length)
+        position += 4 + length
+    return longest if position == len(view) else None

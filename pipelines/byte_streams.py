@@ -7,6 +7,7 @@ change while the file is being read is for the caller to ask about afterwards: `
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import closing
 from typing import IO
@@ -15,6 +16,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import BadFileError
+from bpe.process_memory import large_buffer
 from pipelines.file_formats import check_magic
 from pipelines.inputs import InputFile, file_identity
 from pipelines.packed_members import MemberError, member_chunks
@@ -67,31 +69,36 @@ class ByteStream:
         Raises:
             BadFileError: the file is damaged, or has shrunk since the plan was made.
         """
-        return self.read_behind(b"", size)
+        return bytes(self.read_behind(b"", size))
 
-    def read_behind(self, data: bytes, size: int) -> bytes:
+    def read_behind(self, data: bytes | memoryview, size: int) -> memoryview:
         """Some bytes, and behind them the next ones of the file as `read` gives them."""
-        pieces = self._read_stored(size) if self._chunks is None else self._read_chunks(size)
-        self.position += sum(map(len, pieces))
-        if data:
-            pieces.insert(0, data)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-    def _read_stored(self, size: int) -> list[bytes]:
+        if self._chunks is not None:
+            pieces = self._read_chunks(size)
+            self.position += sum(map(len, pieces))
+            is_one = len(pieces) == 1 and not data
+            return memoryview(pieces[0] if is_one else b"".join([data, *pieces]))
         wanted = max(0, min(size, self._file.size - self.position))
-        pieces = []
-        while wanted:
+        # Memory that was used before: to have new one cleared takes longer than to fill it.
+        found = large_buffer(len(data) + wanted)
+        found[: len(data)] = data
+        self._fill(found[len(data) :], size)
+        self.position += wanted
+        return found
+
+    def _fill(self, data: memoryview, size: int) -> None:
+        """Read the next bytes of an uncompressed file; `size` is what was asked for."""
+        filled = 0
+        while filled < len(data):
             # Remote files may give less than asked for.
-            piece = _read(self._file, self._stored, wanted)
-            if not piece:
+            count = _read_into(self._file, self._stored, data[filled:])
+            if not count:
                 raise UnstableFileError(
-                    f"{self._file.path}: ends {wanted} bytes before byte "
+                    f"{self._file.path}: ends {len(data) - filled} bytes before byte "
                     f"{self.position + size}, but had {self._file.size} bytes when the plan was "
                     f"made; run the command again when nothing writes to it"
                 )
-            pieces.append(piece)
-            wanted -= len(piece)
-        return pieces
+            filled += count
 
     def _read_chunks(self, size: int) -> list[bytes]:
         chunks = self._chunks or iter(())
@@ -173,6 +180,19 @@ def _read(file: InputFile, stored: IO[bytes], size: int) -> bytes:
     """Bytes of a file as stored, at most `size`; b"" at its end."""
     try:
         return stored.read(size)
+    except OSError as error:
+        raise UnstableFileError(f"{file.path}: cannot be read: {error}; {_REMEDY}") from error
+
+
+def _read_into(file: InputFile, stored: IO[bytes], data: memoryview) -> int:
+    """Read bytes of a file as stored, at most as many as there is room for; how many."""
+    if not isinstance(stored, io.BufferedReader):
+        # Files of other kinds need not have `readinto`, whatever they say.
+        piece = _read(file, stored, len(data))
+        data[: len(piece)] = piece
+        return len(piece)
+    try:
+        return stored.readinto(data)
     except OSError as error:
         raise UnstableFileError(f"{file.path}: cannot be read: {error}; {_REMEDY}") from error
 

@@ -40,7 +40,7 @@ class Fields:
         starts, ends: int64, per row, in `data`.
     """
 
-    data: bytes
+    data: bytes | memoryview
     starts: _Positions
     ends: _Positions
 
@@ -89,7 +89,7 @@ def find_fields(
         errors.pop(row, None)
         first = int(block.starts[row])
         try:
-            spans = _spans_of_row(block.data[first : int(line_ends[row])], delimiter, width)
+            spans = _spans_of_row(bytes(block.data[first : int(line_ends[row])]), delimiter, width)
         except FieldError as error:
             errors[row] = error
             continue
@@ -206,7 +206,7 @@ def _spans(
 
 
 def _unquote(
-    data: bytes, starts: _Positions, ends: _Positions, is_plain: _Flags, doubled: _Positions
+    data: memoryview, starts: _Positions, ends: _Positions, is_plain: _Flags, doubled: _Positions
 ) -> Fields:
     """Fields without the quotes around them, and with each doubled quote in them once.
 

@@ -48,7 +48,7 @@ class _CsvRowFinder(RowFinder):
         self._delimiter = delimiter
 
     def _find(self) -> _Positions:
-        if self._row == 0 and self._data.startswith(BOM):
+        if self._row == 0 and self._data[: len(BOM)] == BOM:
             self._row = len(BOM)
         # The current row is looked through from its start again. It grows with every read, so
         # that this is linear in its length.
@@ -61,8 +61,9 @@ class _CsvRowFinder(RowFinder):
         walk = _RowWalk(self._delimiter)
         while True:
             row = (self._row or 0) - self._base
-            end = walk.find_end(self._data, row)
-            yield self._data[row : len(self._data) if end is None else end]
+            data = bytes(self._data)
+            end = walk.find_end(data, row)
+            yield data[row : len(data) if end is None else end]
             behind = len(self._data) if end is None else end + 1
             self._row = self._search = self._base + behind
             if end is not None or self._at_end:
@@ -111,7 +112,7 @@ def _border(delimiter: bytes) -> re.Pattern[bytes]:
     return re.compile(b"[" + re.escape(delimiter) + b"\n]")
 
 
-def find_row_ends(data: bytes, start: int, delimiter: bytes) -> _Positions:
+def find_row_ends(data: bytes | memoryview, start: int, delimiter: bytes) -> _Positions:
     """Positions of the line feeds that end rows.
 
     Args:
@@ -137,7 +138,8 @@ def find_row_ends(data: bytes, start: int, delimiter: bytes) -> _Positions:
     ends = ends[: np.searchsorted(ends, first_bad)]
     row = int(ends[-1]) + 1 if len(ends) else start
     walked = []
-    while (end := _RowWalk(delimiter).find_end(data, row)) is not None:
+    raw = bytes(data)
+    while (end := _RowWalk(delimiter).find_end(raw, row)) is not None:
         walked.append(end)
         row = end + 1
     return np.concatenate([ends, np.array(walked, np.int64)])

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError, SettingsError
+from bpe.process_memory import large_buffer
 
 __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 
@@ -33,21 +34,21 @@ class Piece:
 
     Attributes:
         start: position in the file, bytes.
-        text: the bytes.
+        text: the bytes; a view of what was read, which nothing changes later.
         part: number of the mark that it belongs to, counted from the document's start.
         is_last: whether the document ends here.
         goes_on: whether it stands for itself only together with the next one.
     """
 
     start: int
-    text: bytes
+    text: memoryview
     part: int
     is_last: bool
     goes_on: bool = False
 
 
 def cut_pieces(
-    read: Callable[[int], bytes],
+    read: Callable[[int], bytes | memoryview],
     finder: CutFinder,
     *,
     name: str,
@@ -87,7 +88,7 @@ class _Cutter:
 
     def __init__(
         self,
-        read: Callable[[int], bytes],
+        read: Callable[[int], bytes | memoryview],
         finder: CutFinder,
         name: str,
         document_start: int,
@@ -101,7 +102,7 @@ class _Cutter:
         self._document_start = document_start
         self._range_bytes = range_bytes
         self._max_bytes = max_bytes
-        self._data = b""
+        self._data = memoryview(b"")
         self._base = start
         self._at_end = False
         # The mark whose piece is being looked for.
@@ -165,7 +166,7 @@ class _Cutter:
             # A piece that goes on has no end of a pre-token to look from.
             end = None if is_open else self._last_safe_boundary(start, window)
             if end is None and streams:
-                end = start + self._finder.streamed_cut(self._bytes(start, window))
+                end = start + self._finder.streamed_cut(bytes(self._bytes(start, window)))
                 is_open = is_open or end > start
             if end is None or end == start:
                 limit = self._longer(limit, start)
@@ -180,7 +181,7 @@ class _Cutter:
         boundary, size = start, _SAFE_BYTES
         while boundary < window and self._finder.can_cut:
             end = min(boundary + size, window)
-            found = self._finder.last_safe_boundary(self._bytes(boundary, end))
+            found = self._finder.last_safe_boundary(bytes(self._bytes(boundary, end)))
             if found is not None:
                 boundary, size = boundary + found, _SAFE_BYTES
             elif end == window:
@@ -207,13 +208,13 @@ class _Cutter:
         text = self._bytes(start, self._base + len(self._data) if end is None else end)
         return Piece(start, text, self._part, is_last=end is None, goes_on=goes_on)
 
-    def _bytes(self, start: int, end: int) -> bytes:
+    def _bytes(self, start: int, end: int) -> memoryview:
         return self._data[start - self._base : end - self._base]
 
     def _first_cut(self, search: int, window: int) -> int | None:
         """First certain cut after `search`, judged by the bytes up to `window` and no others."""
         final = self._ends_before(window)
-        data = memoryview(self._data)[: window - self._base]
+        data = self._data[: window - self._base]
         cut = self._finder.first_cut(data, search - self._base, final=final)
         return None if cut is None else self._base + cut
 
@@ -225,15 +226,16 @@ class _Cutter:
         """Have the bytes up to `end`, or all that there are."""
         missing = end - self._base - len(self._data)
         if missing > 0 and not self._at_end:
-            more = self._read(missing)
+            more = memoryview(self._read(missing))
             self._at_end = len(more) < missing
-            self._data += more
+            self._data = _joined(self._data, more) if len(self._data) else more
 
     def _drop_before(self, position: int) -> None:
         """Forget what is not needed any more; marks close before a cut look at what precedes it."""
         unused = position - LOOK_BYTES - self._base
         if unused > 0:
-            self._data = self._data[unused:]
+            # A copy of the little that is left: a view would keep all of it in memory.
+            self._data = memoryview(bytes(self._data[unused:]))
             self._base += unused
 
     def _longer(self, limit: int, start: int) -> int:
@@ -251,3 +253,11 @@ class _Cutter:
             f"on, the text is a single pre-token, or special tokens in an unbroken row, of more "
             f"bytes than that; raise the limit, or divide the text with --document-separator"
         )
+
+
+def _joined(first: memoryview, second: memoryview) -> memoryview:
+    """The bytes of both."""
+    joined = large_buffer(len(first) + len(second))
+    joined[: len(first)] = first
+    joined[len(first) :] = second
+    return joined

@@ -37,9 +37,11 @@ from pipelines.write_shards import ShardGroup, unit_totals
 from schemas.sidecars import PackingTotals, UnitTotals
 from schemas.token_shards import token_shard_schema
 
-__all__ = ["EncodeDocuments", "EncodeSettings", "UnitEncoder"]
+__all__ = ["KEPT_BYTES", "EncodeDocuments", "EncodeSettings", "UnitEncoder"]
 
 _NO_CAP = 2**31 - 1
+KEPT_BYTES = 96 << 20
+"""Of memory that a unit leaves, what may stay for the next one: a range of text and its ids."""
 
 
 class EncodeDocuments(beam.PTransform):
@@ -96,7 +98,7 @@ class _EncodeUnit(beam.DoFn):
         """Encode one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
             sidecars = self._encode(Unit.from_json(element))
-            give_back_memory()
+            give_back_memory(keep_bytes=KEPT_BYTES)
             yield from sidecars
 
     def _encode(self, unit: Unit) -> list[bytes]:

@@ -20,6 +20,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
+from bpe.file_writing import start_writing
 
 __all__ = [
     "TEMPORARY",
@@ -216,6 +217,9 @@ def remove_empty_folder(directory: str) -> None:
             os.rmdir(directory)
 
 
+_BEGUN_BYTES = 8 << 20
+
+
 class HashingFile:
     """A binary output file that knows the SHA-256 and the size of what went through it.
 
@@ -232,6 +236,8 @@ class HashingFile:
     def __init__(self, path: str) -> None:
         self._file: Any = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
         self._hash = hashlib.sha256()
+        self._begun = 0
+        self._is_local = is_local(path)
         self.size = 0
 
     def write(self, data: Any) -> int:
@@ -240,6 +246,10 @@ class HashingFile:
         self._hash.update(data)
         count = len(data)
         self.size += count
+        if self._is_local and self.size - self._begun >= _BEGUN_BYTES:
+            # Then the end, which waits for the disk, has little left to wait for.
+            start_writing(self._file.fileno(), self._begun, self.size - self._begun)
+            self._begun = self.size
         return count
 
     def tell(self) -> int:

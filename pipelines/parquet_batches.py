@@ -27,8 +27,6 @@ _BATCH_ROWS = 1 << 16
 _WORST_BATCH_BYTES = 256 << 20
 # Writers divide columns into pages of about this size.
 _PAGE_BYTES = 1 << 20
-# To look through a dictionary takes as long as so many batches do.
-_MANY_BATCHES = 200
 
 
 def open_parquet(native: Any, **options: Any) -> pq.ParquetFile:
@@ -105,7 +103,6 @@ class BatchSizes:
         page = find_dictionary(self._native, chunk)
         if page is None:
             return whole
-        few = max(1, _WORST_BATCH_BYTES // max(1, page.size))
-        if few >= rows or chunk.num_values <= few * _MANY_BATCHES:
+        if rows * page.size <= _WORST_BATCH_BYTES:
             return page.size
         return page.longest() or page.size

@@ -6,10 +6,11 @@ The format: https://github.com/apache/parquet-format (Thrift's compact protocol 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from struct import Struct
 from typing import Any
 
 import pyarrow as pa
+
+from bpe.text_checks import longest_string
 
 __all__ = ["DictionaryPage", "find_dictionary"]
 
@@ -22,7 +23,6 @@ _I32, _STRUCT = 5, 12
 _TYPE, _UNPACKED_SIZE, _PACKED_SIZE, _DICTIONARY_HEADER = 1, 2, 3, 7
 _ENCODING = 2
 _CODECS = {"SNAPPY": "snappy", "GZIP": "gzip", "ZSTD": "zstd", "BROTLI": "brotli", "LZ4": "lz4_raw"}
-_LENGTH = Struct("<I")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class DictionaryPage:
                 page = pa.Codec(_CODECS[self._codec]).decompress(page, self.size)
             except (OSError, pa.ArrowException):
                 return None
-        return _longest(memoryview(page))
+        return longest_string(page)
 
 
 def find_dictionary(native: Any, chunk: Any) -> DictionaryPage | None:
@@ -79,17 +79,6 @@ def find_dictionary(native: Any, chunk: Any) -> DictionaryPage | None:
     if not is_known or packed_size < 0 or size < 0:
         return None
     return DictionaryPage(size, native, start + header_size, packed_size, chunk.compression)
-
-
-def _longest(page: memoryview) -> int | None:
-    """Length of the longest value: each has its length before it, in four bytes."""
-    longest = position = 0
-    unpack, end = _LENGTH.unpack_from, len(page) - 4
-    while position <= end:
-        (length,) = unpack(page, position)
-        longest = max(longest, length)
-        position += 4 + length
-    return longest if position == len(page) else None
 
 
 def _page_header(data: bytes) -> tuple[dict[int, int], int]:

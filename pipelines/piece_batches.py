@@ -31,7 +31,7 @@ PIECE_ANOMALIES = frozenset({"invalid_utf8", "nul", "cr", "crlf"})
 _Positions = npt.NDArray[np.int64]
 
 
-def slices(data: bytes, starts: _Positions, ends: _Positions) -> pa.LargeBinaryArray:
+def slices(data: bytes | memoryview, starts: _Positions, ends: _Positions) -> pa.LargeBinaryArray:
     """Stretches of a buffer as an array, copied natively.
 
     Args:
@@ -55,11 +55,15 @@ def slices(data: bytes, starts: _Positions, ends: _Positions) -> pa.LargeBinaryA
 
 def is_utf8(data: bytes | memoryview) -> bool:
     """Whether some bytes are valid UTF-8, checked natively and without a copy."""
+    return _all_utf8(_one_text(data))
+
+
+def _one_text(data: bytes | memoryview) -> pa.LargeBinaryArray:
+    """An array of one text, which is not copied."""
     offsets = pa.py_buffer(np.array([0, len(data)], np.int64))
-    array = pa.LargeBinaryArray.from_buffers(
+    return pa.LargeBinaryArray.from_buffers(
         pa.large_binary(), 1, [None, offsets, pa.py_buffer(data)]
     )
-    return _all_utf8(array)
 
 
 def batch_of_rows(
@@ -105,7 +109,6 @@ def batch_of_piece(file: InputFile, document_start: int, piece: Piece) -> pa.Rec
         piece: the piece.
     """
     row = {
-        "text": piece.text,
         "document_id": f"{file.index}:{document_start}",
         "source": file.source,
         "byte_start": piece.start,
@@ -114,7 +117,11 @@ def batch_of_piece(file: InputFile, document_start: int, piece: Piece) -> pa.Rec
         "is_last": piece.is_last,
         "goes_on": piece.goes_on,
     }
-    return pa.RecordBatch.from_pylist([row], schema=DOCUMENT_PIECES)
+    columns = [
+        _one_text(piece.text) if field.name == "text" else pa.array([row[field.name]], field.type)
+        for field in DOCUMENT_PIECES
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=DOCUMENT_PIECES)
 
 
 def join_small(batches: Iterable[pa.RecordBatch], target: int) -> Iterator[pa.RecordBatch]:

@@ -100,7 +100,7 @@ def _starts_with_names(found: RowBlock | LongRow, rejects: Rejects) -> bool:
     """Whether rows from before the row of names is known hold it; blank ones do not."""
     if isinstance(found, LongRow):
         return True
-    if found.base == 0 and found.data.startswith(BOM):
+    if found.base == 0 and found.data[: len(BOM)] == BOM:
         rejects.accepted["bom"] += 1
     if len(_filled_rows(found)):
         return True
@@ -120,13 +120,13 @@ def _rows(block: RowBlock, kept: _Positions) -> RowBlock:
 
 
 def _read_header(block: RowBlock, file: InputFile, options: ReadOptions) -> _Header:
-    raw = block.data[int(block.starts[0]) : int(row_ends(block)[0])]
+    raw = bytes(block.data[int(block.starts[0]) : int(row_ends(block)[0])])
     try:
         names = [name.decode("utf-8") for name in fields_of_row(raw, _DELIMITERS[file.format])]
     except (FieldError, UnicodeDecodeError) as error:
         raise _bad_header(file, str(error)) from error
     # A file of such line ends would be its row of names and nothing else.
-    if b"\r" in bytes(raw).strip() and b'"' not in bytes(raw):
+    if b"\r" in raw.strip() and b'"' not in raw:
         raise _bad_header(file, "its lines end with \\r alone; convert them to end with \\n")
     wanted = {"text": options.text_field}
     if options.id_field is not None:
@@ -171,7 +171,7 @@ def _documents(
     fields, errors = find_fields(block, header.columns, header.width, _DELIMITERS[file.format])
     errors |= _invalid_rows(block)
     for row in sorted(errors):
-        raw = block.data[int(block.starts[row]) : int(block.ends[row])]
+        raw = bytes(block.data[int(block.starts[row]) : int(block.ends[row])])
         is_cut = block.last_is_cut and row == len(block.starts) - 1
         reason, message = _describe(errors[row], is_cut=is_cut)
         rejects.bad_record(
@@ -190,7 +190,7 @@ def _documents(
 
 def _invalid_rows(block: RowBlock) -> dict[int, FieldError]:
     """The rows that are not UTF-8, by index."""
-    view = memoryview(block.data)
+    view = block.data
     if is_utf8(view[int(block.starts[0]) : int(block.ends[-1])]):
         return {}
     errors = {}

@@ -94,7 +94,7 @@ class _RowDecoder:
         last = np.where(last == ord("\r"), values[ends - 2], last)
         if (values[starts] != ord("{")).any() or (last != ord("}")).any():
             return None
-        view = memoryview(block.data)[int(starts[0]) : int(ends[-1])]
+        view = block.data[int(starts[0]) : int(ends[-1])]
         if not is_utf8(view):
             return None
         try:
@@ -166,9 +166,9 @@ def _decode_rows(
     rejects: Rejects,
 ) -> pa.RecordBatch:
     """The same row by row."""
-    view = memoryview(block.data)
+    view = block.data
     starts, ends = block.starts.tolist(), block.ends.tolist()
-    if block.base + starts[0] == 0 and block.data.startswith(BOM):
+    if block.base + starts[0] == 0 and block.data[: len(BOM)] == BOM:
         rejects.accepted["bom"] += 1
         starts[0] += len(BOM)
     # The decoder checks only the fields that it keeps.

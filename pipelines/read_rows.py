@@ -168,14 +168,14 @@ def _long_document(
         max_bytes=options.max_row_bytes,
     )
     for piece in pieces:
-        if piece.start == 0 and piece.text.startswith(BOM):
+        if piece.start == 0 and piece.text[: len(BOM)] == BOM:
             rejects.accepted["bom"] += 1
         yield batch_of_piece(file, row.start, piece)
 
 
 def _count_bom(block: RowBlock, rejects: Rejects) -> None:
     """A byte order mark is part of the first line or document."""
-    if block.base + block.starts[0] == 0 and block.data.startswith(BOM):
+    if block.base + block.starts[0] == 0 and block.data[: len(BOM)] == BOM:
         rejects.accepted["bom"] += 1
 
 

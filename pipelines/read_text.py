@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pyarrow as pa
 
@@ -43,7 +44,7 @@ def read_text(
         stream.seek(range_.start)
     stops_before_end = range_.end is not None and range_.end < range_.file.size
     pieces = cut_pieces(
-        stream.read,
+        partial(stream.read_behind, b""),
         finder,
         name=range_.file.path,
         document_start=0,
@@ -53,6 +54,6 @@ def read_text(
         max_bytes=options.max_row_bytes,
     )
     for piece in pieces:
-        if piece.start == 0 and piece.text.startswith(BOM):
+        if piece.start == 0 and piece.text[: len(BOM)] == BOM:
             rejects.accepted["bom"] += 1
         yield batch_of_piece(range_.file, 0, piece)

@@ -38,7 +38,7 @@ class RowSource(Protocol):
 
     position: int
 
-    def read_behind(self, data: bytes, size: int) -> bytes:
+    def read_behind(self, data: memoryview, size: int) -> bytes | memoryview:
         """Some bytes, and behind them the next ones, fewer than asked for only at the end."""
 
 
@@ -47,14 +47,14 @@ class RowBlock:
     """Rows that lie close to each other.
 
     Attributes:
-        data: bytes that hold them.
+        data: bytes that hold them; nothing changes them later.
         base: position of `data` in the file.
         starts, ends: int64, per row, in `data`; ends without the terminator.
         number: of the first row in the file, from 1; None where that is not known.
         last_is_cut: whether the last row ends with the file instead of a terminator.
     """
 
-    data: bytes
+    data: memoryview
     base: int
     starts: _Positions
     ends: _Positions
@@ -77,7 +77,7 @@ class LongRow:
     chunks: Iterator[bytes]
 
 
-def find_terminators(data: bytes, terminator: bytes, start: int = 0) -> _Positions:
+def find_terminators(data: bytes | memoryview, terminator: bytes, start: int = 0) -> _Positions:
     """Positions of a terminator, leftmost first, none overlapping another.
 
     Args:
@@ -168,7 +168,7 @@ class RowFinder:
         self._start = start
         self._end = end
         self._limit = limit
-        self._data = b""
+        self._data = memoryview(b"")
         self._base = source.position
         self._at_end = False
         # Where the current row starts, and where the next terminator may start; both in the file.
@@ -211,8 +211,8 @@ class RowFinder:
             rest = self._end - self._source.position
             wanted = min(wanted, rest if rest > 0 else max(LOOK_AHEAD_BYTES, growth))
         # What was in hand is let go before more is there.
-        self._data = b""
-        self._data = self._source.read_behind(kept, wanted)
+        self._data = memoryview(b"")
+        self._data = memoryview(self._source.read_behind(kept, wanted))
         self._at_end = len(self._data) - len(kept) < wanted
 
     def _find(self) -> _Positions:
@@ -262,7 +262,7 @@ class RowFinder:
                 self._count(index - first)
             if index < len(starts):
                 start, end = int(starts[index]), int(ends[index])
-                whole = iter((self._data[start:end],))
+                whole = iter((bytes(self._data[start:end]),))
                 yield LongRow(self._base + start, self._number, whole)
                 self._count(1)
             first = index + 1
@@ -288,19 +288,20 @@ class RowFinder:
         while True:
             # Up to where the next terminator may start, all bytes are the row's.
             known = self._search - self._base
-            yield self._data[row - self._base : known]
+            yield bytes(self._data[row - self._base : known])
             row = self._row = self._search
             if self._at_end:
                 if row < self._base + len(self._data):
-                    yield self._data[row - self._base :]
+                    yield bytes(self._data[row - self._base :])
                 self._row = self._base + len(self._data)
                 return
             self._read_more()
             size = len(self._terminator)
-            found = self._data.find(self._terminator, row - self._base)
+            more = bytes(self._data[row - self._base :])
+            found = more.find(self._terminator)
             if found >= 0:
-                yield self._data[row - self._base : found]
-                self._row = self._search = self._base + found + size
+                yield more[:found]
+                self._row = self._search = row + found + size
                 return
             self._search = max(self._search, self._base + len(self._data) - size + 1)
 

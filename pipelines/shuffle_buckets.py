@@ -40,7 +40,7 @@ import pyarrow as pa
 from bpe.errors import OutputError
 from bpe.process_memory import give_back_memory
 from pipelines.document_keys import DocumentKeys
-from pipelines.encode_documents import UnitEncoder
+from pipelines.encode_documents import KEPT_BYTES, UnitEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import join, open_for_reading, write_atomically
 from pipelines.plan import Plan, Unit, unpacked_guess
@@ -172,7 +172,7 @@ class _SpillUnit(beam.DoFn):
         """Spill one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
             record = self._spill(Unit.from_json(element))
-            give_back_memory()
+            give_back_memory(keep_bytes=KEPT_BYTES)
             yield record
 
     def _spill(self, unit: Unit) -> bytes:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 
 #include "errors.h"
 #include "worker_threads.h"
@@ -111,8 +112,15 @@ std::unique_ptr<EncodeContext> BatchEncoder::take_context() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!idle_.empty()) {
-      std::unique_ptr<EncodeContext> context = std::move(idle_.back());
-      idle_.pop_back();
+      // What a thread remembers is in the caches of its core, and slow to fetch for another's. A
+      // thread without a context takes the one that was not used for longest.
+      const auto is_own = [user = std::this_thread::get_id()](const Idle& idle) {
+        return idle.user == user;
+      };
+      const auto own = std::find_if(idle_.rbegin(), idle_.rend(), is_own);
+      const auto chosen = own == idle_.rend() ? idle_.begin() : std::prev(own.base());
+      std::unique_ptr<EncodeContext> context = std::move(chosen->context);
+      idle_.erase(chosen);
       return context;
     }
   }
@@ -121,7 +129,7 @@ std::unique_ptr<EncodeContext> BatchEncoder::take_context() {
 
 void BatchEncoder::return_context(std::unique_ptr<EncodeContext> context) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  idle_.push_back(std::move(context));
+  idle_.push_back({std::move(context), std::this_thread::get_id()});
 }
 
 IdBuffer BatchEncoder::encode(std::string_view document) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "arrow_columns.h"
@@ -47,6 +48,12 @@ class BatchEncoder {
     std::unique_ptr<EncodeContext> context_;
   };
 
+  // A context that nobody uses right now, and the thread that did.
+  struct Idle {
+    std::unique_ptr<EncodeContext> context;
+    std::thread::id user;
+  };
+
   std::unique_ptr<EncodeContext> take_context();
   void return_context(std::unique_ptr<EncodeContext> context);
   OwnedColumn make_lists(std::vector<int64_t> offsets, IdBuffer ids) const;
@@ -54,7 +61,7 @@ class BatchEncoder {
   std::shared_ptr<const Encoder> encoder_;
   size_t cache_bytes_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<EncodeContext>> idle_;  // warm contexts, the last used one last
+  std::vector<Idle> idle_;  // warm contexts, the last used one last
 };
 
 }  // namespace beam_bpe

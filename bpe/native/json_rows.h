@@ -26,8 +26,7 @@ struct JsonRows {
 };
 
 // Row i is data[starts[i], ends[i]). text: of a string. id: of a string or an integer; empty: none
-// is wanted. Neither path begins with the other. Nothing if any row is unusual, or if what lies
-// between the first row and the last is not UTF-8.
+// is wanted. Neither path begins with the other. Nothing if any row is unusual or not UTF-8.
 // Throws InputError for rows that do not ascend within `data`.
 std::optional<JsonRows> scan_json_rows(std::string_view data, const Int64Column& starts,
                                        const Int64Column& ends, const JsonPath& text,

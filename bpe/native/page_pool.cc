@@ -150,7 +150,7 @@ void release_pages(PageBlock block) noexcept {
   unmap_pages(block.data, block.size);
 }
 
-void give_back_memory() noexcept {
+void give_back_memory(size_t keep) noexcept {
   std::vector<PageBlock> released;
   {
     Pool& shared = pool();
@@ -158,7 +158,14 @@ void give_back_memory() noexcept {
     released.swap(shared.released);
     shared.touched = 0;
   }
-  for (const PageBlock& block : released) unmap_pages(block.data, block.size);
+  for (const PageBlock& block : released) {
+    if (block.touched <= keep) {
+      keep -= block.touched;
+      release_pages(block);
+    } else {
+      unmap_pages(block.data, block.size);
+    }
+  }
 #if defined(__GLIBC__)
   malloc_trim(0);
 #endif

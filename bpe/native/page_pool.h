@@ -22,8 +22,9 @@ PageBlock grow_pages(PageBlock block, size_t size);
 // Keeps the block for later, or gives it back to the system when the pool is full.
 void release_pages(PageBlock block) noexcept;
 
-// Gives the system what the pool holds and, with glibc, what has been freed inside its heaps.
-void give_back_memory() noexcept;
+// Gives the system what the pool holds, but for blocks of `keep` written bytes in all, and, with
+// glibc, what has been freed inside its heaps.
+void give_back_memory(size_t keep) noexcept;
 
 // Has glibc map blocks of 8 MiB and more one by one, and unmap them when they are freed. By itself
 // it raises that bound to the largest block that was ever freed, up to 32 MiB, and then leaves

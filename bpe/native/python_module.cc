@@ -11,8 +11,10 @@
 #include "bind_encoding.h"
 #include "bind_rounds.h"
 #include "bind_training.h"
+#include "byte_buffer.h"
 #include "cpu_dispatch.h"
 #include "errors.h"
+#include "file_writing.h"
 #include "isa_scans.h"
 #include "json_rows.h"
 #include "page_pool.h"
@@ -43,6 +45,36 @@ void register_errors() {
   });
 }
 
+// The bytes of an object that has a buffer: bytes, memoryview, NumPy or Arrow buffer.
+class Bytes {
+ public:
+  explicit Bytes(const py::buffer& object) : info_(object.request()) {
+    if (info_.ndim != 1 || info_.itemsize != 1 || (info_.size > 1 && info_.strides[0] != 1)) {
+      throw py::type_error("a buffer of bytes, one behind the other, is needed");
+    }
+  }
+  std::string_view view() const {
+    return {static_cast<const char*>(info_.ptr), static_cast<size_t>(info_.size)};
+  }
+
+ private:
+  py::buffer_info info_;
+};
+
+// Memory for bytes, on pages of the pool.
+class PooledBytes {
+ public:
+  explicit PooledBytes(size_t size) : size_(static_cast<py::ssize_t>(size)) {
+    pages_.reserve(std::max<size_t>(size, 1));
+    pages_.mark_written(size);
+  }
+  py::buffer_info buffer() { return {reinterpret_cast<uint8_t*>(pages_.data()), size_}; }
+
+ private:
+  ByteBuffer pages_;
+  py::ssize_t size_;
+};
+
 py::tuple recover_merges_from_python(const py::object& tokens) {
   const ImportedColumn column(tokens);
   const BinaryColumn view = column.binary("tokens");
@@ -52,18 +84,19 @@ py::tuple recover_merges_from_python(const py::object& tokens) {
   }());
 }
 
-std::optional<py::tuple> scan_json_rows_from_python(const py::bytes& data, const py::object& starts,
+std::optional<py::tuple> scan_json_rows_from_python(const py::buffer& data,
+                                                    const py::object& starts,
                                                     const py::object& ends, const JsonPath& text,
                                                     const JsonPath& id) {
   const ImportedColumn start_column(starts);
   const ImportedColumn end_column(ends);
   const Int64Column start_view = start_column.int64("starts");
   const Int64Column end_view = end_column.int64("ends");
-  const std::string_view bytes(data);
+  const Bytes bytes(data);
   std::optional<std::vector<OwnedColumn>> columns;
   {
     const WithoutGil released;
-    std::optional<JsonRows> rows = scan_json_rows(bytes, start_view, end_view, text, id);
+    std::optional<JsonRows> rows = scan_json_rows(bytes.view(), start_view, end_view, text, id);
     if (rows) columns = to_columns(std::move(*rows), !id.empty());
   }
   if (!columns) return std::nullopt;
@@ -80,13 +113,19 @@ std::vector<int64_t> count_text_features_from_python(const py::object& texts,
   return {found.empty, found.whitespace_only, found.invalid_utf8, found.nul, found.cr, found.crlf};
 }
 
-ExportedColumn find_byte_from_python(const py::bytes& data, uint8_t byte, size_t start) {
-  const std::string_view bytes(data);
+ExportedColumn find_byte_from_python(const py::buffer& data, uint8_t byte, size_t start) {
+  const Bytes bytes(data);
   const WithoutGil released;
-  std::vector<int64_t> found = find_byte(bytes, static_cast<char>(byte), start);
+  std::vector<int64_t> found = find_byte(bytes.view(), static_cast<char>(byte), start);
   OwnedColumn column{"l", static_cast<int64_t>(found.size()), {}, {}};
   column.buffers.push_back(own_buffer(std::move(found)));
   return ExportedColumn(std::move(column));
+}
+
+int64_t longest_string_from_python(const py::buffer& data) {
+  const Bytes bytes(data);
+  const WithoutGil released;
+  return longest_string(bytes.view());
 }
 
 py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
@@ -98,7 +137,7 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 }  // namespace
 
 // Of what bpe/_native.pyi declares; as in bpe/backend.py, which refuses another one.
-constexpr int kInterface = 2;
+constexpr int kInterface = 3;
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
@@ -110,10 +149,23 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_encoding(module);
   module.def("recover_merges", &recover_merges_from_python, py::arg("tokens"));
-  module.def("give_back_memory", [] {
-    const WithoutGil released;
-    give_back_memory();
-  });
+  module.def(
+      "give_back_memory",
+      [](size_t keep) {
+        const WithoutGil released;
+        give_back_memory(keep);
+      },
+      py::arg("keep"));
+  module.def(
+      "start_writing",
+      [](int file, int64_t start, int64_t size) {
+        const WithoutGil released;
+        start_writing(file, start, size);
+      },
+      py::arg("file"), py::arg("start"), py::arg("size"));
+  py::class_<PooledBytes>(module, "PooledBytes", py::buffer_protocol())
+      .def(py::init<size_t>(), py::arg("size"))
+      .def_buffer(&PooledBytes::buffer);
   module.def("map_large_blocks", &map_large_blocks);
   module.def("isa", [] { return isa_name(best_isa()); });
   module.def("available_isas", &available_isas);
@@ -125,6 +177,7 @@ PYBIND11_MODULE(_native, module) {
              py::arg("whole"));
   module.def("find_byte", &find_byte_from_python, py::arg("data"), py::arg("byte"),
              py::arg("start"));
+  module.def("longest_string", &longest_string_from_python, py::arg("data"));
   define_training(module);
   define_rounds(module);
 }

@@ -1,5 +1,6 @@
 #include "text_checks.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "errors.h"
@@ -156,6 +157,20 @@ std::vector<int64_t> find_byte(std::string_view data, char byte, size_t start) {
     if (data[at] == byte) found.push_back(static_cast<int64_t>(at));
   }
   return found;
+}
+
+int64_t longest_string(std::string_view data) {
+  int64_t longest = 0;
+  size_t at = 0;
+  while (data.size() - at >= 4) {
+    uint32_t length = 0;
+    for (size_t i = 4; i-- > 0;) length = length << 8 | static_cast<uint8_t>(data[at + i]);
+    at += 4;
+    if (length > data.size() - at) return -1;
+    at += length;
+    longest = std::max(longest, static_cast<int64_t>(length));
+  }
+  return at == data.size() ? longest : -1;
 }
 
 TextFeatures count_text_features(const BinaryColumn& texts, std::string_view whole) {

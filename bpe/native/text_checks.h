@@ -15,6 +15,10 @@ bool is_utf8(std::string_view text);
 // Positions of a byte, ascending, from `start` on; none for a start behind the end.
 std::vector<int64_t> find_byte(std::string_view data, char byte, size_t start);
 
+// Length of the longest of strings that stand one behind the other, each behind its own length in
+// four bytes (little-endian); 0 for no strings, -1 where they do not end with the data.
+int64_t longest_string(std::string_view data);
+
 // How many texts have each feature; the first two are looked for in whole documents alone.
 struct TextFeatures {
   int64_t empty = 0;

@@ -124,6 +124,28 @@ def test_bytes_are_found(data: bytes, byte: int, start: int) -> None:
     assert found.tolist() == expected
 
 
+def plain(strings: list[bytes]) -> bytes:
+    return b"".join(len(each).to_bytes(4, "little") + each for each in strings)
+
+
+@pytest.mark.usefixtures("backend")
+@given(strings=st.lists(st.binary(max_size=300)), cut=st.integers(1, 300))
+@many
+def test_the_longest_of_strings_is_found(strings: list[bytes], cut: int) -> None:
+    data = plain(strings)
+    assert text_checks.longest_string(data) == max(map(len, strings), default=0)
+    whole = [plain(strings[:count]) for count in range(len(strings) + 1)]
+    if data[:-cut] not in whole:
+        assert text_checks.longest_string(data[:-cut]) is None
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize("data", [b"\0", b"\0\0\0\0\0", b"\xff\xff\xff\xffa", b"\2\0\0\0a"])
+def test_what_are_no_strings_has_no_longest(data: bytes) -> None:
+    assert text_checks.longest_string(data) is None
+    assert text_checks.longest_string(pa.py_buffer(data)) is None
+
+
 def test_there_is_a_mark_for_each_text(in_python: pytest.MonkeyPatch) -> None:
     in_python.setenv("BPE_BACKEND", "native")
     with pytest.raises(InputError, match="one mark for each"):

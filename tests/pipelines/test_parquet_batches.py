@@ -44,8 +44,6 @@ def column_bytes(path: Path) -> int:
 @pytest.fixture(autouse=True)
 def _little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parquet_batches, "_WORST_BATCH_BYTES", WORST)
-    # Dictionaries are always looked through.
-    monkeypatch.setattr(parquet_batches, "_MANY_BATCHES", 0)
 
 
 REPEATED = [LONG, "y"] * 2000
@@ -86,14 +84,6 @@ def test_dictionaries_that_are_not_understood_are_taken_for_one_text(
     assert rows_at_a_time(path, table) == WORST // (len(LONG) + 1 + 8)
     monkeypatch.setattr(parquet_dictionaries, "_PLAIN", ())
     assert rows_at_a_time(path, table) == WORST // column_bytes(path)
-
-
-def test_few_batches_are_no_reason_to_look_through_a_dictionary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = {"text": [str(number) * 100 for number in range(1000)]}
-    monkeypatch.setattr(parquet_batches, "_MANY_BATCHES", 1000)
-    assert rows_at_a_time(tmp_path / "a.parquet", pa.table(rows)) == 1
 
 
 @pytest.mark.parametrize("place", range(0, 40, 3))

@@ -167,10 +167,10 @@ class _Source:
         self._data = io.BytesIO(data)
         self.position = 0
 
-    def read_behind(self, data: bytes, size: int) -> bytes:
+    def read_behind(self, data: bytes | memoryview, size: int) -> bytes:
         more = self._data.read(size)
         self.position += len(more)
-        return data + more
+        return bytes(data) + more
 
 
 @pytest.mark.parametrize("read_bytes", [1, 5, 1 << 20])

@@ -51,7 +51,7 @@ def block_of(lines: list[bytes]) -> RowBlock:
     data = b"".join(line + b"\n" for line in lines)
     ends = find_terminators(data, b"\n")
     starts = np.concatenate([[0], ends[:-1] + 1])
-    return RowBlock(data, 0, starts, ends, 1, last_is_cut=False)
+    return RowBlock(memoryview(data), 0, starts, ends, 1, last_is_cut=False)
 
 
 def one_by_one(decoder: Any, lines: list[bytes]) -> list[tuple[str, Any]] | None:

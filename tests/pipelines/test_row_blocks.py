@@ -27,10 +27,10 @@ class Source:
     def read(self, size: int) -> bytes:
         return self.read_behind(b"", size)
 
-    def read_behind(self, data: bytes, size: int) -> bytes:
+    def read_behind(self, data: bytes | memoryview, size: int) -> bytes:
         more = self._file.read(size)
         self.position += len(more)
-        return data + more
+        return bytes(data) + more
 
 
 def rows_one_by_one(data: bytes, terminator: bytes) -> list[tuple[int, bytes]]:

@@ -1,0 +1,23 @@
+"""What Python does not offer for files that are being written."""
+
+from __future__ import annotations
+
+from bpe.backend import native_core_if_there
+
+__all__ = ["start_writing"]
+
+
+def start_writing(file: int, start: int, size: int) -> None:
+    """Have the system begin to write a stretch of a file to the disk, without waiting for it.
+
+    An `fsync` later on then finds little left to do. A hint: nothing happens where the system or
+    the native core lacks it, and errors are for that `fsync` to report.
+
+    Args:
+        file: descriptor.
+        start: of the stretch, bytes.
+        size: bytes.
+    """
+    native = native_core_if_there()
+    if native is not None:
+        native.start_writing(file, start, size)

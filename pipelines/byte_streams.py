@@ -50,7 +50,7 @@ class ByteStream:
         self._file = file
         self._stored = stored
         self._chunks = chunks
-        self._rest = b""
+        self._rest = memoryview(b"")
 
     def close(self) -> None:
         """Close the file."""
@@ -73,21 +73,18 @@ class ByteStream:
 
     def read_behind(self, data: bytes | memoryview, size: int) -> memoryview:
         """Some bytes, and behind them the next ones of the file as `read` gives them."""
-        if self._chunks is not None:
-            pieces = self._read_chunks(size)
-            self.position += sum(map(len, pieces))
-            is_one = len(pieces) == 1 and not data
-            return memoryview(pieces[0] if is_one else b"".join([data, *pieces]))
-        wanted = max(0, min(size, self._file.size - self.position))
+        if self._chunks is None:
+            size = max(0, min(size, self._file.size - self.position))
         # Memory that was used before: to have new one cleared takes longer than to fill it.
-        found = large_buffer(len(data) + wanted)
+        found = large_buffer(len(data) + size)
         found[: len(data)] = data
-        self._fill(found[len(data) :], size)
-        self.position += wanted
-        return found
+        fill = self._fill if self._chunks is None else self._unpack
+        count = fill(found[len(data) :])
+        self.position += count
+        return found[: len(data) + count]
 
-    def _fill(self, data: memoryview, size: int) -> None:
-        """Read the next bytes of an uncompressed file; `size` is what was asked for."""
+    def _fill(self, data: memoryview) -> int:
+        """Read the next bytes of an uncompressed file, which has so many; returns the number."""
         filled = 0
         while filled < len(data):
             # Remote files may give less than asked for.
@@ -95,26 +92,24 @@ class ByteStream:
             if not count:
                 raise UnstableFileError(
                     f"{self._file.path}: ends {len(data) - filled} bytes before byte "
-                    f"{self.position + size}, but had {self._file.size} bytes when the plan was "
+                    f"{self.position + len(data)}, but had {self._file.size} bytes when the plan was "
                     f"made; run the command again when nothing writes to it"
                 )
             filled += count
+        return filled
 
-    def _read_chunks(self, size: int) -> list[bytes]:
-        chunks = self._chunks or iter(())
-        pieces = []
-        missing = size
-        while missing > 0:
-            piece = self._rest or next(chunks, b"")
-            self._rest = b""
+    def _unpack(self, data: memoryview) -> int:
+        """Unpack the next bytes of a compressed file; how many, fewer only at its end."""
+        filled = 0
+        while filled < len(data):
+            piece = self._rest or memoryview(next(self._chunks or iter(()), b""))
             if not piece:
                 break
-            pieces.append(piece)
-            missing -= len(piece)
-        if missing < 0:
-            last = pieces[-1]
-            pieces[-1], self._rest = last[:missing], last[missing:]
-        return pieces
+            count = min(len(piece), len(data) - filled)
+            data[filled : filled + count] = piece[:count]
+            self._rest = piece[count:]
+            filled += count
+        return filled
 
 
 def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:

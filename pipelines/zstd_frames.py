@@ -20,6 +20,7 @@ _MAGIC = b"\x28\xb5\x2f\xfd"
 _RLE_BLOCK = 1
 # So many blocks are unpacked at a time: 1 MiB at most, in one go without Python's lock.
 _BLOCKS = 8
+_CHUNK_BYTES = _BLOCKS << 17
 _DICTIONARY_ID_BYTES = (0, 1, 2, 4)
 _CONTENT_SIZE_BYTES = (0, 2, 4, 8)
 
@@ -99,7 +100,7 @@ def _frame_chunks(
     stored: _StoredBytes, decompressor: zstandard.ZstdDecompressor, start: int
 ) -> Iterator[bytes]:
     """Content of one frame, whose magic number was taken."""
-    unpacker = decompressor.decompressobj()
+    unpacker = decompressor.decompressobj(write_size=_CHUNK_BYTES)
     header, has_checksum = _take_header(stored, start)
     packed = [_MAGIC, header]
     last = False

@@ -8,13 +8,17 @@ is done. Nothing here changes a result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import pyarrow as pa
 
 from bpe.backend import native_core_if_there
 
-__all__ = ["bound_free_memory", "give_back_memory", "large_buffer"]
+__all__ = ["bound_free_memory", "give_back_memory", "join_large", "large_buffer"]
+
+# Smaller blocks are found again by any allocator.
+_LEAST_POOLED = 1 << 20
 
 
 @lru_cache(1)
@@ -53,4 +57,15 @@ def large_buffer(size: int) -> memoryview:
         size: bytes.
     """
     native = native_core_if_there()
-    return memoryview(bytearray(size) if native is None else native.PooledBytes(size))
+    is_small = size < _LEAST_POOLED or native is None
+    return memoryview(bytearray(size) if is_small else native.PooledBytes(size))
+
+
+def join_large(pieces: Sequence[bytes | memoryview]) -> memoryview:
+    """The bytes of all pieces, one behind the other, in a `large_buffer`."""
+    joined = large_buffer(sum(map(len, pieces)))
+    filled = 0
+    for piece in pieces:
+        joined[filled : filled + len(piece)] = piece
+        filled += len(piece)
+    return joined

@@ -16,7 +16,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import BadFileError
-from bpe.process_memory import large_buffer
+from bpe.process_memory import join_large, large_buffer
 from pipelines.file_formats import check_magic
 from pipelines.inputs import InputFile, file_identity
 from pipelines.packed_members import MemberError, member_chunks
@@ -73,18 +73,18 @@ class ByteStream:
 
     def read_behind(self, data: bytes | memoryview, size: int) -> memoryview:
         """Some bytes, and behind them the next ones of the file as `read` gives them."""
-        if self._chunks is None:
-            size = max(0, min(size, self._file.size - self.position))
-        # Memory that was used before: to have new one cleared takes longer than to fill it.
-        found = large_buffer(len(data) + size)
-        found[: len(data)] = data
-        fill = self._fill if self._chunks is None else self._unpack
-        count = fill(found[len(data) :])
-        self.position += count
-        return found[: len(data) + count]
+        if self._chunks is not None:
+            found = join_large([data, *self._unpack(self._chunks, size)])
+        else:
+            wanted = max(0, min(size, self._file.size - self.position))
+            found = large_buffer(len(data) + wanted)
+            found[: len(data)] = data
+            self._fill(found[len(data) :])
+        self.position += len(found) - len(data)
+        return found
 
-    def _fill(self, data: memoryview) -> int:
-        """Read the next bytes of an uncompressed file, which has so many; returns the number."""
+    def _fill(self, data: memoryview) -> None:
+        """Read the next bytes of an uncompressed file, which has so many."""
         filled = 0
         while filled < len(data):
             # Remote files may give less than asked for.
@@ -92,24 +92,23 @@ class ByteStream:
             if not count:
                 raise UnstableFileError(
                     f"{self._file.path}: ends {len(data) - filled} bytes before byte "
-                    f"{self.position + len(data)}, but had {self._file.size} bytes when the plan was "
-                    f"made; run the command again when nothing writes to it"
+                    f"{self.position + len(data)}, but had {self._file.size} bytes when the plan "
+                    f"was made; run the command again when nothing writes to it"
                 )
             filled += count
-        return filled
 
-    def _unpack(self, data: memoryview) -> int:
-        """Unpack the next bytes of a compressed file; how many, fewer only at its end."""
-        filled = 0
-        while filled < len(data):
-            piece = self._rest or memoryview(next(self._chunks or iter(()), b""))
+    def _unpack(self, chunks: Iterator[bytes], size: int) -> list[memoryview]:
+        """The next bytes of a compressed file: so many, or fewer at its end."""
+        pieces = []
+        missing = size
+        while missing > 0:
+            piece = self._rest or memoryview(next(chunks, b""))
             if not piece:
                 break
-            count = min(len(piece), len(data) - filled)
-            data[filled : filled + count] = piece[:count]
-            self._rest = piece[count:]
-            filled += count
-        return filled
+            pieces.append(piece[:missing])
+            self._rest = piece[missing:]
+            missing -= len(pieces[-1])
+        return pieces
 
 
 def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:

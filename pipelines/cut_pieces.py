@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError, SettingsError
-from bpe.process_memory import large_buffer
+from bpe.process_memory import join_large
 
 __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 
@@ -228,7 +228,7 @@ class _Cutter:
         if missing > 0 and not self._at_end:
             more = memoryview(self._read(missing))
             self._at_end = len(more) < missing
-            self._data = _joined(self._data, more) if len(self._data) else more
+            self._data = join_large([self._data, more]) if len(self._data) else more
 
     def _drop_before(self, position: int) -> None:
         """Forget what is not needed any more; marks close before a cut look at what precedes it."""
@@ -253,11 +253,3 @@ class _Cutter:
             f"on, the text is a single pre-token, or special tokens in an unbroken row, of more "
             f"bytes than that; raise the limit, or divide the text with --document-separator"
         )
-
-
-def _joined(first: memoryview, second: memoryview) -> memoryview:
-    """The bytes of both."""
-    joined = large_buffer(len(first) + len(second))
-    joined[: len(first)] = first
-    joined[len(first) :] = second
-    return joined

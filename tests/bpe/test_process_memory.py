@@ -7,11 +7,14 @@ import os
 import platform
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
-from bpe.process_memory import give_back_memory
+from bpe.file_writing import start_writing
+from bpe.process_memory import give_back_memory, join_large, large_buffer
 from bpe.tokenizer import Tokenizer
 
 SCRIPT = """
@@ -20,7 +23,7 @@ from pathlib import Path
 import pyarrow as pa
 from bpe.backend import EncodingModel
 from bpe.native_backend import NativeBackend
-from bpe.process_memory import bound_free_memory, give_back_memory
+from bpe.process_memory import bound_free_memory, give_back_memory, large_buffer
 from bpe.schemes import get_scheme
 
 def own_bytes():
@@ -41,6 +44,13 @@ del ids, small
 found["freed"] = own_bytes()
 give_back_memory()
 found["given back"] = own_bytes()
+buffer = large_buffer(50_000_000)
+buffer[:] = b"a" * 50_000_000
+del buffer
+give_back_memory(keep_bytes=60_000_000)
+found["kept"] = own_bytes()
+give_back_memory(keep_bytes=40_000_000)
+found["not kept"] = own_bytes()
 print(json.dumps(found))
 """
 
@@ -59,6 +69,7 @@ def test_free_memory_goes_back() -> None:
     # Large blocks at once; ids (40 MB) and holes in the heap (50 MB) when they are asked for.
     assert found["used"] - found["without large"] > 15_000_000, found
     assert found["freed"] - found["given back"] > 75_000_000, found
+    assert found["kept"] - found["not kept"] > 45_000_000, found
 
 
 @pytest.mark.usefixtures("backend")
@@ -73,3 +84,39 @@ def test_what_is_used_stays_and_an_encoder_comes_back() -> None:
     assert before.to_pylist() == expected
     tokenizer.forget_encoder()
     assert tokenizer.encode("abc ab").tolist() == expected[0]
+
+
+@pytest.mark.parametrize("size", [0, 1, 4096, 1 << 20, (1 << 20) + 1, 5 << 20])
+def test_large_buffers_are_apart_and_hold_what_is_written(size: int) -> None:
+    first, second = large_buffer(size), large_buffer(size)
+    first[:] = b"a" * size
+    second[:] = b"b" * size
+    part = second[size // 2 :]
+    del second
+    # Whatever takes the memory again, it is not this.
+    third = large_buffer(size)
+    third[:] = b"c" * size
+    assert (bytes(first), bytes(third)) == (b"a" * size, b"c" * size)
+    assert bytes(part) == b"b" * (size - size // 2)
+    assert bytes(join_large([first, b"", part])) == bytes(first) + bytes(part)
+
+
+def test_arrays_keep_the_memory_that_they_are_in() -> None:
+    size = 2 << 20
+    buffer = large_buffer(size)
+    buffer[:] = b"a" * size
+    array = pa.Array.from_buffers(pa.uint8(), size, [None, pa.py_buffer(buffer)])
+    del buffer
+    give_back_memory()
+    large_buffer(size)[:] = b"b" * size
+    assert pc.unique(array).to_pylist() == [ord("a")]
+
+
+def test_a_file_may_be_on_its_way_to_the_disk_or_not(tmp_path: Path) -> None:
+    with (tmp_path / "a").open("wb") as file:
+        file.write(b"a" * 10_000)
+        start_writing(file.fileno(), 0, 10_000)
+        start_writing(file.fileno(), 5_000, 1 << 40)
+    # Whoever waits for the disk later on hears of it.
+    start_writing(-1, 0, 1)
+    assert (tmp_path / "a").read_bytes() == b"a" * 10_000

@@ -89,6 +89,12 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
     parser.add_argument("--text", help="show how this text is cut into tokens")
     parser.add_argument(
+        "--special-text",
+        choices=("text", "allow"),
+        default="text",
+        help="what special tokens in --text mean, as for encode (default: text)",
+    )
+    parser.add_argument(
         "--count",
         type=whole_number(),
         default=20,

@@ -16,7 +16,7 @@ def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     tokenizer = load_given_tokenizer(arguments)
     if arguments.text is not None:
-        _print_pieces(tokenizer, arguments.text)
+        _print_pieces(tokenizer, arguments.text, arguments.special_text)
     else:
         _print_overview(tokenizer, arguments.count)
     return 0
@@ -42,8 +42,9 @@ def _is_feste(tokenizer: Tokenizer) -> bool:
     return isinstance(settings, dict) and settings.get("preset") == "feste"
 
 
-def _print_pieces(tokenizer: Tokenizer, text: str) -> None:
-    ids = tokenizer.encode(text.encode("utf-8", "surrogateescape"))
+def _print_pieces(tokenizer: Tokenizer, text: str, special_text: str) -> None:
+    data = text.encode("utf-8", "surrogateescape")
+    ids = tokenizer.encode(data, special_text=special_text)
     listed = f": {' '.join(map(str, ids.tolist()))}" if len(ids) else ""
     _print(f"{counted(len(ids), 'token')}{listed}")
     in_hex = _is_feste(tokenizer)

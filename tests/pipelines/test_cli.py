@@ -144,6 +144,12 @@ def test_inspect_shows_pieces_merges_and_long_tokens(model_dir: Path, run: Run) 
     pieces = run("inspect", model_dir, "--text", "the and")
     assert pieces.code == 0
     assert "'he'" in pieces.out
+    special = run("inspect", model_dir, "--text", "a<|endoftext|>", "--special-text", "allow")
+    assert special.out.splitlines() == [
+        "2 tokens: 64 261",
+        "      64  'a'",
+        "     261  '<|endoftext|>'",
+    ]
     overview = run("inspect", model_dir, "--count", 3)
     assert "' ' + 't' = ' t'" in overview.out
     assert "'<|endoftext|>' = 261" in overview.out

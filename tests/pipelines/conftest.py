@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -76,9 +77,15 @@ def start() -> Callable[..., subprocess.Popen[str]]:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=new_session,
+            # Shells have what they start in the background ignore Ctrl-C, and so do these tests.
+            preexec_fn=_hear_interrupts,  # noqa: PLW1509 - it calls nothing that locks
         )
 
     return start_process
+
+
+def _hear_interrupts() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

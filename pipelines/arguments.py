@@ -187,17 +187,24 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
     )
 
 
+_STORAGE_NOTE = (
+    "Apache Beam's options for storage are taken as well: --s3_region_name=…, --hdfs_host=…"
+)
 _COMMANDS = {
-    "train": ("learn a vocabulary from a corpus", _add_train, True),
-    "encode": ("turn a corpus into Arrow shards of token ids", add_encode, True),
-    "verify": ("check a finished output against its manifest", add_verify, False),
-    "export": ("write an encoded folder in another trainer's format", add_export, False),
-    "plan": ("show what a job would read, without running it", add_plan, False),
-    "head": ("show the first rows of an encoded folder as text", add_head, False),
-    "inspect": ("look into a tokenizer", add_inspect, False),
+    "train": ("learn a vocabulary from a corpus", _add_train, _BEAM_NOTE),
+    "encode": ("turn a corpus into Arrow shards of token ids", add_encode, _BEAM_NOTE),
+    "verify": ("check a finished output against its manifest", add_verify, _STORAGE_NOTE),
+    "export": ("write an encoded folder in another trainer's format", add_export, _STORAGE_NOTE),
+    "plan": ("show what a job would read, without running it", add_plan, _STORAGE_NOTE),
+    "head": ("show the first rows of an encoded folder as text", add_head, _STORAGE_NOTE),
+    "inspect": ("look into a tokenizer", add_inspect, None),
 }
-BEAM_COMMANDS = frozenset(name for name, (_, _, beam) in _COMMANDS.items() if beam)
+BEAM_COMMANDS = frozenset(name for name, (_, _, more) in _COMMANDS.items() if more == _BEAM_NOTE)
 """Commands that hand options which they do not know to Beam."""
+STORAGE_COMMANDS = frozenset(
+    name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
+)
+"""Commands that run no job, and take Beam's options for the sake of its file systems."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -220,12 +227,12 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"beam-bpe {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, (summary, add_arguments, takes_beam_options) in _COMMANDS.items():
+    for name, (summary, add_arguments, more_options) in _COMMANDS.items():
         command = commands.add_parser(
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=_BEAM_NOTE if takes_beam_options else None,
+            epilog=more_options,
             allow_abbrev=False,
         )
         add_arguments(command)

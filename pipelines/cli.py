@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Sequence
 
 from bpe.errors import BpeError
-from pipelines.arguments import BEAM_COMMANDS, UsageError, make_parser
+from pipelines.arguments import BEAM_COMMANDS, STORAGE_COMMANDS, UsageError, make_parser
 from pipelines.quick_imports import import_command
 from pipelines.shown_names import one_line
 from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
@@ -41,7 +41,7 @@ def run(argv: Sequence[str]) -> int:
     """
     parser = make_parser()
     arguments, rest = parser.parse_known_args(list(argv))
-    if rest and arguments.command not in BEAM_COMMANDS:
+    if rest and arguments.command not in BEAM_COMMANDS | STORAGE_COMMANDS:
         raise UsageError(f"{arguments.command}: unknown argument {rest[0]}")
     arguments.beam_arguments = rest
     arguments.command_line = "beam-bpe " + shlex.join(argv)

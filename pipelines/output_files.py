@@ -52,10 +52,21 @@ def is_local(path: str) -> bool:
 
 
 def join(directory: str, *names: str) -> str:
-    """`directory/name/…` in the notation of the directory's file system."""
+    """`directory/name/…` in the notation of the directory's file system.
+
+    Raises:
+        OutputError: Beam knows no such file system, or lacks what it needs for it.
+    """
     if is_local(directory):
         return os.path.join(directory, *names)
-    return str(FileSystems.join(directory, *names))
+    try:
+        return str(FileSystems.join(directory, *names))
+    except ValueError as error:
+        scheme = directory.partition("://")[0]
+        raise OutputError(
+            f"{directory}: nothing here knows {scheme}:// ({error}); install what does, or write "
+            "a local path"
+        ) from error
 
 
 def exists(path: str) -> bool:

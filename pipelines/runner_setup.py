@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import difflib
 import importlib
 import os
 import re
@@ -40,10 +39,10 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from bpe.errors import BpeError, SettingsError
-from pipelines.argument_types import whole_number
+from pipelines.beam_options import check_values, refuse_unknown_option
 from pipelines.dask_cluster import LocalDask
 from pipelines.driver_watch import DRIVER_VARIABLE
-from pipelines.local_workers import MOST_WORKERS, limit_workers
+from pipelines.local_workers import limit_workers
 from pipelines.process_workers import process_environment
 from pipelines.runner_buffers import send_without_timer
 from pipelines.worker_errors import TRACEBACK_VARIABLE, own_error, show_traceback
@@ -93,9 +92,9 @@ def make_pipeline_options(
     name = chosen.runner.rsplit(".", 1)[-1].lower()
     if name == "daskrunner":
         _load_dask()
-    unknown = _check_values(rest)
+    unknown = check_values(rest)
     if unknown and name not in _PORTABLE_RUNNERS:
-        _refuse_unknown_option(unknown, own_options)
+        refuse_unknown_option(unknown, own_options)
     if name in ("", "fnapirunner", "directrunner", "switchingdirectrunner"):
         if name in ("directrunner", "switchingdirectrunner"):
             notice(f"--runner={chosen.runner} runs in this process, as without --runner")
@@ -160,44 +159,6 @@ def _load_dask() -> None:
             f"--runner=DaskRunner needs the package distributed ({error}); "
             "install it with: pip install dask distributed"
         ) from error
-
-
-def _beam_parser() -> argparse.ArgumentParser:
-    """A parser of all options that Beam knows."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    for group in sorted(PipelineOptions.__subclasses__(), key=lambda each: each.__name__):
-        try:
-            group._add_argparse_args(parser)  # noqa: SLF001 - Beam offers no public list
-        except argparse.ArgumentError:
-            continue  # two groups that define the same option
-    for action in parser._actions:  # noqa: SLF001 - argparse offers no public list
-        if action.dest == "direct_num_workers":
-            # Beam takes any number, and fails in odd ways on negative ones.
-            action.type = whole_number(0, MOST_WORKERS)
-    return parser
-
-
-def _check_values(rest: list[str]) -> list[str]:
-    """Check the values of the options that Beam knows; returns the arguments that it does not.
-
-    Beam would print its own usage, of several pages, and end the program.
-    """
-    try:
-        return _beam_parser().parse_known_args(rest)[1]
-    except argparse.ArgumentError as error:
-        raise SettingsError(str(error).removeprefix("argument ")) from None
-    except argparse.ArgumentTypeError as error:
-        raise SettingsError(str(error)) from None
-
-
-def _refuse_unknown_option(unknown: list[str], own_options: Sequence[str]) -> None:
-    """A mistyped option of ours must not vanish among Beam's."""
-    option = unknown[0].split("=", 1)[0]
-    actions = _beam_parser()._actions  # noqa: SLF001 - argparse offers no public list
-    known = [each for action in actions for each in action.option_strings]
-    close = difflib.get_close_matches(option, [*own_options, *known], n=1)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    raise SettingsError(f"{unknown[0]}: neither an option of this command nor one of Beam's{hint}")
 
 
 def run_pipeline(

@@ -163,14 +163,16 @@ class PackedCheck(ShardCheck):
         return np.zeros(batch.num_rows, np.bool_)
 
     def _whole_documents(
-        self, batch: pa.RecordBatch
+        self, batch: pa.RecordBatch, first: int
     ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:
-        """Segments that are whole documents."""
+        """Segments that are whole documents, from row `first` on, and then those before it."""
         ids = batch["input_ids"].flatten().to_numpy()
         rows, lengths, starts = self._segments(batch)
         whole = self._flags(batch, "is_first") & self._flags(batch, "is_last")
         names = batch["document_ids"].flatten()
-        for segment in np.flatnonzero(whole).tolist():
+        segments = np.flatnonzero(whole)
+        before = int(np.searchsorted(rows[segments], first))
+        for segment in np.roll(segments, -before).tolist():
             start = starts[segment]
             found = ids[start : start + lengths[segment]].astype(np.uint32)
             text = self._without_marks(found, is_first=True, is_last=True)

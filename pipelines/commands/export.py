@@ -37,6 +37,7 @@ __all__ = ["run"]
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
+    job.use_storage_options(arguments)
     watch = Stopwatch()
     directory, output = arguments.directory, arguments.output
     export = EXPORTS[arguments.to](_options(arguments))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
+from pipelines.commands import job
 from pipelines.counted_nouns import counted
 from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join, open_for_reading
@@ -27,6 +28,7 @@ _SHOWN_CHARACTERS = 160
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
+    job.use_storage_options(arguments)
     directory = arguments.directory
     manifest = read_manifest(directory, split_option="--split")
     tokenizer = load_copy(join(directory, TOKENIZER_FOLDER))

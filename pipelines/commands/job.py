@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from importlib import metadata
 
 import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.arguments import UsageError
+from pipelines.beam_options import make_storage_options
 from pipelines.counted_nouns import counted
 from pipelines.input_columns import check_columns
 from pipelines.input_lists import read_input_lists
@@ -37,6 +39,7 @@ __all__ = [
     "special_text_lines",
     "tell_lossy",
     "text_line",
+    "use_storage_options",
 ]
 
 _SHOWN_TOKENS = 5
@@ -69,19 +72,35 @@ def read_options(arguments: Namespace) -> ReadOptions:
 
 
 def beam_options(arguments: Namespace) -> PipelineOptions:
-    """The Beam options of a command line.
+    """The Beam options of a command line, which from now on hold for file systems too.
 
     Raises:
         UsageError: an option that neither this command nor Beam knows.
     """
     try:
-        return make_pipeline_options(
-            arguments.beam_arguments,
-            note,
-            own_options=[f"--{name.replace('_', '-')}" for name in vars(arguments)],
-        )
+        options = make_pipeline_options(arguments.beam_arguments, note, own_options=_own(arguments))
     except SettingsError as error:
         raise UsageError(str(error)) from error
+    # Beam does so when a pipeline is made, and by then the input has been listed.
+    FileSystems.set_options(options)
+    return options
+
+
+def use_storage_options(arguments: Namespace) -> None:
+    """Take the Beam options of a command line for file systems (`--s3_region_name=…`).
+
+    Raises:
+        UsageError: an option that neither this command nor Beam knows.
+    """
+    try:
+        options = make_storage_options(arguments.beam_arguments, own_options=_own(arguments))
+    except SettingsError as error:
+        raise UsageError(str(error)) from error
+    FileSystems.set_options(options)
+
+
+def _own(arguments: Namespace) -> list[str]:
+    return [f"--{name.replace('_', '-')}" for name in vars(arguments)]
 
 
 def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:

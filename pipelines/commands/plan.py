@@ -25,6 +25,7 @@ _WORKER_BYTES = 128 << 20
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
+    job.use_storage_options(arguments)
     read = job.read_options(arguments)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)

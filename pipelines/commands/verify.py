@@ -21,6 +21,7 @@ __all__ = ["run"]
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
+    job.use_storage_options(arguments)
     directory = arguments.directory
     models = [] if exists(join(directory, MANIFEST)) else find_models(directory)
     if not models:
@@ -68,7 +69,14 @@ def _verify_shards(directory: str, *, full: bool) -> None:
     lists = counted(done.rejects_files, "list of rejects", "lists of rejects")
     rejects = f"{lists}, " if done.rejects_files else ""
     layout = "padding, " * done.packed + "the split of each document, " * done.split
-    again = counted(done.encoded_again, "whole document" if done.packed else "row")
+    unit = "whole document" if done.packed else "row"
+    again = nothing = ""
+    if done.encoded_again:
+        again = f"; {counted(done.encoded_again, unit)} encoded again gave the same ids"
+    elif done.rows:
+        nothing = f"whether the texts get these ids: no {unit} stands alone" + (
+            ", " if full else " in the sample (--full encodes all), "
+        )
     passed = (
         f"{counted(done.passed_over, 'row')} of streamed documents that cannot be encoded alone"
         f"{'' if full else ' (--full encodes whole documents)'}, "
@@ -89,9 +97,9 @@ def _verify_shards(directory: str, *, full: bool) -> None:
         f"{counted(done.tokens, 'token')}\n"
         f"checked: each shard's sha256, columns, ids, {rows}BOS and EOS, {layout}{size}counts; "
         f"sidecars, totals, settings and their digest, {rejects}the tokenizer and its golden "
-        f"texts; {again} encoded again gave the same ids\n"
-        f"not checked: {passed}{divided}{order}the input files, and what the manifest says of "
-        "plan, program and backend\n"
+        f"texts{again}\n"
+        f"not checked: {nothing}{passed}{divided}{order}the input files, and what the manifest "
+        "says of plan, program and backend\n"
     )
 
 

@@ -50,7 +50,7 @@ class ByteStream:
         self._file = file
         self._stored = stored
         self._chunks = chunks
-        self._rest = memoryview(b"")
+        self._rest: bytes | memoryview = b""
 
     def close(self) -> None:
         """Close the file."""
@@ -97,17 +97,21 @@ class ByteStream:
                 )
             filled += count
 
-    def _unpack(self, chunks: Iterator[bytes], size: int) -> list[memoryview]:
+    def _unpack(self, chunks: Iterator[bytes], size: int) -> list[bytes | memoryview]:
         """The next bytes of a compressed file: so many, or fewer at its end."""
-        pieces = []
+        pieces: list[bytes | memoryview] = []
         missing = size
         while missing > 0:
-            piece = self._rest or memoryview(next(chunks, b""))
+            piece = self._rest or next(chunks, b"")
+            self._rest = b""
             if not piece:
                 break
-            pieces.append(piece[:missing])
-            self._rest = piece[missing:]
-            missing -= len(pieces[-1])
+            if len(piece) > missing:
+                # Only here: there may be a member for every few bytes, and views are large.
+                view = memoryview(piece)
+                piece, self._rest = view[:missing], view[missing:]
+            pieces.append(piece)
+            missing -= len(piece)
         return pieces
 
 

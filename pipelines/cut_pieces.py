@@ -34,7 +34,7 @@ class Piece:
 
     Attributes:
         start: position in the file, bytes.
-        text: the bytes; a view of what was read, which nothing changes later.
+        text: the bytes; mostly a view of what was read, which nothing changes later.
         part: number of the mark that it belongs to, counted from the document's start.
         is_last: whether the document ends here.
         goes_on: whether it stands for itself only together with the next one.
@@ -206,6 +206,9 @@ class _Cutter:
 
     def _piece(self, start: int, end: int | None, *, goes_on: bool = False) -> Piece:
         text = self._bytes(start, self._base + len(self._data) if end is None else end)
+        if 2 * len(text) < len(self._data):
+            # A view would keep all of what was read in memory, for as long as the little is there.
+            text = memoryview(bytes(text))
         return Piece(start, text, self._part, is_last=end is None, goes_on=goes_on)
 
     def _bytes(self, start: int, end: int) -> memoryview:

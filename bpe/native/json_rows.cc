@@ -337,7 +337,10 @@ std::optional<JsonRows> scan_json_rows(std::string_view data, const Int64Column&
     const auto start = static_cast<size_t>(starts.values[i]);
     const auto size = static_cast<size_t>(ends.values[i]) - start;
     const std::string_view row = data.substr(start, size);
-    if (!is_utf8(row) || !scanner.scan(row, rows.ids)) return std::nullopt;
+    if (!is_utf8(row) || !scanner.scan(row, rows.ids)) {
+      rows.text.mark_written(static_cast<size_t>(scanner.out() - rows.text.data()));
+      return std::nullopt;
+    }
     rows.text_offsets.push_back(scanner.out() - rows.text.data());
     rows.id_offsets.push_back(static_cast<int64_t>(rows.ids.size()));
   }
@@ -347,10 +350,14 @@ std::optional<JsonRows> scan_json_rows(std::string_view data, const Int64Column&
 
 std::vector<OwnedColumn> to_columns(JsonRows rows, bool with_ids) {
   const auto count = static_cast<int64_t>(rows.text_offsets.size()) - 1;
+  const auto size = static_cast<size_t>(rows.text_offsets.back());
+  // Texts that are little of their rows would keep the pages of all of them in memory.
+  OwnedBuffer text = 4 * size < rows.text.size() ? own_buffer(std::string(rows.text.data(), size))
+                                                 : own_buffer(std::move(rows.text));
   std::vector<OwnedColumn> columns;
   columns.push_back({"Z", count, {}, {}});
   columns.back().buffers.push_back(own_buffer(std::move(rows.text_offsets)));
-  columns.back().buffers.push_back(own_buffer(std::move(rows.text)));
+  columns.back().buffers.push_back(std::move(text));
   if (!with_ids) return columns;
   columns.push_back({"U", count, {}, {}});
   columns.back().buffers.push_back(own_buffer(std::move(rows.id_offsets)));

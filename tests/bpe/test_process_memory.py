@@ -17,11 +17,13 @@ from bpe.file_writing import start_writing
 from bpe.process_memory import give_back_memory, join_large, large_buffer
 from bpe.tokenizer import Tokenizer
 
-SCRIPT = """
+OWN_BYTES = """
 import json
 from pathlib import Path
+import numpy as np
 import pyarrow as pa
 from bpe.backend import EncodingModel
+from bpe.json_rows import scan_json_rows
 from bpe.native_backend import NativeBackend
 from bpe.process_memory import bound_free_memory, give_back_memory, large_buffer
 from bpe.schemes import get_scheme
@@ -31,6 +33,9 @@ def own_bytes():
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("RssAnon"))
 
 bound_free_memory()
+"""
+
+SCRIPT = """
 model = EncodingModel({byte: bytes([byte]) for byte in range(256)}, [], False, get_scheme("none"))
 text = pa.array([b"a" * 20_000_000], pa.large_binary())
 ids = NativeBackend().make_encoder(model, cache_bytes=1 << 20).encode_array(text)
@@ -54,22 +59,65 @@ found["not kept"] = own_bytes()
 print(json.dumps(found))
 """
 
+JSON_SCRIPT = """
+def scan(row, behind=b"", read_before=0):
+    starts = np.array([0, len(row)] if behind else [0])
+    rows, before = large_buffer(len(row) + len(behind)), large_buffer(read_before)
+    rows[:], before[:] = row + behind, b"a" * read_before
+    del before
+    return scan_json_rows(rows, starts, np.append(starts[1:], len(rows)), text=["text"])
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library keeps other books")
-@pytest.mark.skipif(
-    "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps freed memory"
-)
-def test_free_memory_goes_back() -> None:
+page = b'{"page": "' + b"a" * 20_000_000 + b'", "text": "b"}'
+scan(page)
+give_back_memory()
+found = {"used": own_bytes()}
+texts = [scan(page, read_before=len(page)) for _ in range(8)]
+give_back_memory()
+found["texts"] = own_bytes()
+assert [text.to_pylist() for text, _ in texts] == [[b"b"]] * 8
+assert scan(b'{"text": "' + b"a" * 50_000_000 + b'"}', b"{no row") is None
+give_back_memory(keep_bytes=40_000_000)
+found["no rows"] = own_bytes()
+print(json.dumps(found))
+"""
+
+
+def run_script(script: str) -> dict[str, int]:
+    """What a script finds of its own memory, in a process of its own; bytes."""
     pytest.importorskip("bpe._native", reason="the native core is not built")
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=False
+        [sys.executable, "-c", OWN_BYTES + script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"BPE_BACKEND": "native"},
     )
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+counts_memory = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc" or "libasan" in os.environ.get("LD_PRELOAD", ""),
+    reason="another C library keeps other books, and AddressSanitizer keeps freed memory",
+)
+
+
+@counts_memory
+def test_free_memory_goes_back() -> None:
+    found = run_script(SCRIPT)
     # Large blocks at once; ids (40 MB) and holes in the heap (50 MB) when they are asked for.
     assert found["used"] - found["without large"] > 15_000_000, found
     assert found["freed"] - found["given back"] > 75_000_000, found
     assert found["kept"] - found["not kept"] > 45_000_000, found
+
+
+@counts_memory
+def test_texts_of_json_keep_no_memory_of_what_stood_around_them() -> None:
+    found = run_script(JSON_SCRIPT)
+    assert found["texts"] - found["used"] < 25_000_000, found
+    # What was written for rows that turned out to be none is known, too.
+    assert found["no rows"] - found["texts"] < 25_000_000, found
 
 
 @pytest.mark.usefixtures("backend")

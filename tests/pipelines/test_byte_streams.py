@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import os
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import closing
@@ -18,7 +20,7 @@ from hypothesis import strategies as st
 
 from bpe.errors import BadFileError
 from pipelines import byte_streams, packed_members
-from pipelines.byte_streams import check_whole, open_stream
+from pipelines.byte_streams import ByteStream, check_whole, open_stream
 from pipelines.inputs import InputFile, ReadOptions, list_inputs
 from pipelines.packed_members import member_chunks
 from pipelines.zstd_frames import FrameError, zstd_chunks
@@ -91,6 +93,21 @@ def test_members_and_frames_are_read_to_the_last(packer: str, size: int, tmp_pat
     path = tmp_path / name
     path.write_bytes(pack(PARTS))
     assert read_all(path, size) == TEXT
+
+
+def test_small_members_take_little_more_memory_than_their_content(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt.gz"
+    path.write_bytes(gzip.compress(b""))
+    members = (b"%9d\n" % number for number in range(100_000))
+    stream = ByteStream(listed(path), io.BytesIO(), members)
+    tracemalloc.start()
+    try:
+        assert len(stream.read(1_000_000)) == 1_000_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # An object of 43 bytes each, its place in a list, and the whole twice.
+    assert peak < 12_000_000
 
 
 @packers

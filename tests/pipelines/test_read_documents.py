@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -201,6 +202,24 @@ def test_long_stretches_without_cuts_come_in_pieces_of_bounded_size(tmp_path: Pa
     assert texts(pieces) == [data]
     assert max(len(piece["text"]) for piece in pieces) <= 2000
     assert pretokens(pieces, "cl100k") == get_scheme("cl100k").split(data)
+
+
+def test_short_pieces_do_not_keep_what_was_read_around_them() -> None:
+    source = io.BytesIO(MIXED * 200)
+    found = list(
+        cut_pieces.cut_pieces(
+            source.read,
+            CutFinder(get_scheme("gpt2")),
+            name="a",
+            document_start=0,
+            start=0,
+            stop=None,
+            range_bytes=1000,
+            max_bytes=1 << 20,
+        )
+    )
+    assert b"".join(piece.text for piece in found) == source.getvalue()
+    assert all(len(piece.text.obj) <= 2 * len(piece.text) for piece in found)
 
 
 def test_a_stretch_that_cannot_be_divided_is_refused_by_name(tmp_path: Path) -> None:

@@ -68,8 +68,10 @@ class EncodeToBatches(beam.PTransform):
             of a bundle; there each row is a batch of its own, so hand over Arrow batches.
 
     Raises:
-        SettingsError: when constructed with a value that cannot be honoured.
-        BadRecordError: a row without text, or of no kind named above; on the workers.
+        SettingsError: when constructed with a value that cannot be honoured; an `InputError` for a
+            token that is not there, a `ModelFileError` for a folder that holds no tokenizer.
+        BadRecordError: a row without text, or of no kind named above; on the workers, from where
+            it comes as whatever the runner makes of errors there, with this one's text.
     """
 
     def __init__(
@@ -187,6 +189,8 @@ class _EncodeRows(beam.DoFn):
                 f"{self._text!r}; name the column of the text with text=…"
             )
         texts = batch[self._text]
+        if pa.types.is_dictionary(texts.type):
+            texts = pc.cast(texts, texts.type.value_type)
         if not any(is_kind(texts.type) for is_kind in _TEXT_TYPES):
             raise BadRecordError(
                 f"an Arrow batch has a column {self._text!r} of {texts.type}, which is no text"

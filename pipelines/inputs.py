@@ -236,7 +236,7 @@ def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: Rea
         )
     if not any(file.size for file in files):
         raise SettingsError(
-            f"--input: nothing to read: all {len(files)} matching files are empty, "
+            f"--input: nothing to read: no matching file holds a byte, {len(files)} in all, "
             f"such as {files[0].path}"
         )
     formats = {file.format for file in files}

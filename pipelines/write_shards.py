@@ -111,7 +111,7 @@ def unit_totals(
         parts=0,
         documents_in=rejects.documents_in,
         rejects=dict(sorted(rejects.counts.items())),
-        accepted=dict(sorted(rejects.accepted.items())),
+        accepted={name: n for name, n in sorted(rejects.accepted.items()) if n},
         special_text={token: hits for token, hits in sorted(special_hits.items()) if hits},
         rejects_file=rejects_file,
         rejects_sha256=hashlib.sha256(rejects.to_jsonl()).hexdigest() if rejects_file else None,

@@ -98,9 +98,9 @@ class Export(ABC):
         """
         if not source.tokens:
             raise SettingsError(
-                f"{source.directory}: its {counted(source.documents, 'document')} hold no "
-                "tokens, and "
-                f"{self.title} cannot be empty; nothing can be exported"
+                f"{source.directory}: there are no tokens in its "
+                f"{counted(source.documents, 'document')}, and {self.title} cannot be empty; "
+                "nothing can be exported"
             )
         self.check_ids(source)
         if source.row_ids is None:

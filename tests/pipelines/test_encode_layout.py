@@ -150,6 +150,20 @@ def test_layouts_are_the_same_bytes_however_the_job_runs(
     assert threads == thread == processes
 
 
+def test_files_may_be_named_in_any_order(
+    corpus: Path, model_dir: Path, tmp_path: Path, run: Run, tree_bytes: Tree
+) -> None:
+    names = [corpus / "a.jsonl", corpus / "b.txt", corpus / "c.jsonl"]
+    found = []
+    for number, order in enumerate([names, names[::-1], [*names[1:], names[0]]]):
+        inputs = chain.from_iterable(("--input", name) for name in order)
+        output = tmp_path / f"out{number}"
+        command = ["encode", *inputs, "--tokenizer", model_dir, "--range-bytes", 4000]
+        assert run(*command, "--output", output).code == 0
+        found.append(tree_bytes(output))
+    assert found[0] == found[1] == found[2]
+
+
 def test_splits_do_not_depend_on_the_plan(encode: Run, tmp_path: Path) -> None:
     found = []
     for number, size in enumerate((3000, 1 << 20)):

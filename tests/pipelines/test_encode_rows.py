@@ -53,6 +53,7 @@ ROWS: dict[str, tuple[list[Any], bool]] = {
     "beam row": ([beam.Row(id=n, text=t) for n, t in zip(NAMES, TEXTS, strict=True)], True),
     "batch": ([pa.RecordBatch.from_pydict({"text": TEXTS, "id": NAMES})], True),
     "table": ([pa.table({"text": pa.chunked_array([TEXTS[:1], TEXTS[1:]]), "id": NAMES})], True),
+    "dictionary": ([pa.table({"text": pa.array(TEXTS).dictionary_encode()})], False),
     "binary": ([pa.table({"text": [text.encode() for text in TEXTS]})], False),
 }
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from pipelines import cli
+from pipelines import cli, verify_packed, verify_shard
+from pipelines.verify import verify_output
 from tests.pipelines.tampered_outputs import rewrite_rows, tamper
 
 Run = Callable[..., Any]
@@ -57,6 +59,51 @@ def test_it_says_what_it_checked_of_which_layout(packed: Path, divided: Path, ru
     out = run("verify", divided, "--full").out
     assert "the split of each document" in out
     assert "not checked: the order of the shuffle" in out
+
+
+def test_it_says_when_the_sample_holds_nothing_to_encode_again(
+    tiny: Path, model_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "a.txt").write_bytes(tiny.read_bytes()[:3000])
+    command = ["encode", "--input", tmp_path / "a.txt", "--tokenizer", model_dir, "--pad-id", 0]
+    assert run(*command, "--pack", 32, "--output", tmp_path / "out").code == 0
+    out = run("verify", tmp_path / "out").out
+    assert "encoded again" not in out
+    assert "no whole document stands alone in the sample (--full encodes all), " in out
+    out = run("verify", tmp_path / "out", "--full").out
+    assert "; 1 whole document encoded again gave the same ids" in out
+    assert "stands alone" not in out
+
+
+@pytest.mark.parametrize("kind", ["lines", "packed"])
+def test_the_sample_is_of_any_rows_and_the_same_each_time(
+    kind: str, tiny: Path, model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.txt").write_bytes(tiny.read_bytes()[:60_000])
+    options = ("--pack", 32, "--pad-id", 0) if kind == "packed" else ()
+    encode(tmp_path / "a.txt", model_dir, tmp_path / "out", *options)
+    check = verify_packed.PackedCheck if kind == "packed" else verify_shard.ShardCheck
+    encoded: list[int] = []
+    whole_documents = check._whole_documents
+
+    def note(self: Any, batch: pa.RecordBatch, first: int) -> Iterator[Any]:
+        for found in whole_documents(self, batch, first):
+            encoded.append(found[0])
+            yield found
+
+    monkeypatch.setattr(check, "_whole_documents", note)
+    monkeypatch.setattr(verify_shard, "_SAMPLE_IDS", 1)
+    shards = verify_output(str(tmp_path / "out")).shards
+    once = [*encoded]
+    assert shards <= len(once) < 3 * shards
+    # Not all of them at the beginning.
+    assert len(set(once)) > shards / 2
+    encoded.clear()
+    verify_output(str(tmp_path / "out"))
+    assert encoded == once
+    encoded.clear()
+    done = verify_output(str(tmp_path / "out"), full=True)
+    assert len(encoded) == done.encoded_again > 10 * shards
 
 
 def other_token(rows: list[dict[str, Any]]) -> None:

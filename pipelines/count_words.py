@@ -19,6 +19,7 @@ import pyarrow as pa
 from bpe.counting import count_pretokens
 from bpe.cut_points import CutFinder
 from bpe.errors import BpeError, SettingsError
+from bpe.process_memory import give_back_memory
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SpecialTokens
 from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
@@ -27,7 +28,7 @@ from pipelines.inputs import ReadOptions
 from pipelines.output_files import write_atomically
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
-from pipelines.read_documents import read_unit
+from pipelines.read_documents import KEPT_BYTES, read_unit
 from pipelines.rejects import Rejects
 from pipelines.runner_buffers import send_without_timer
 from pipelines.special_text import refuse_special_text
@@ -151,6 +152,7 @@ class _CountUnit(beam.DoFn):
         """Count one unit; emission happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
             yield from self._count(Unit.from_json(element))
+            give_back_memory(keep_bytes=KEPT_BYTES)
 
     def _count(self, unit: Unit) -> Iterator[tuple[int, bytes]]:
         settings = self._settings

@@ -26,7 +26,7 @@ from pipelines.job_metrics import count_documents, count_rejects
 from pipelines.output_files import join
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
-from pipelines.read_documents import read_unit
+from pipelines.read_documents import KEPT_BYTES, read_unit
 from pipelines.rejects import Rejects
 from pipelines.shuffle_rows import ShuffleWindow
 from pipelines.token_rows import RowMaker, TokenRows
@@ -37,11 +37,9 @@ from pipelines.write_shards import ShardGroup, unit_totals
 from schemas.sidecars import PackingTotals, UnitTotals
 from schemas.token_shards import token_shard_schema
 
-__all__ = ["KEPT_BYTES", "EncodeDocuments", "EncodeSettings", "UnitEncoder"]
+__all__ = ["EncodeDocuments", "EncodeSettings", "UnitEncoder"]
 
 _NO_CAP = 2**31 - 1
-KEPT_BYTES = 96 << 20
-"""Of memory that a unit leaves, what may stay for the next one: a range of text and its ids."""
 
 
 class EncodeDocuments(beam.PTransform):

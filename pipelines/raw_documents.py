@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from bpe.process_memory import give_back_memory
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
 from bpe.training import train_raw
@@ -114,6 +115,8 @@ def train_raw_sizes(
         The tokenizer of each size that was asked for, and totals; see `read_raw_documents`.
     """
     documents, totals = read_raw_documents(plan, read, settings, output, sample)
+    # Training takes all that the driver has.
+    give_back_memory()
     largest = train_raw(
         documents,
         settings.vocab_sizes[-1],

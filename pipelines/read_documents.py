@@ -30,8 +30,10 @@ from pipelines.read_text import read_text
 from pipelines.rejects import Rejects
 from pipelines.table_files import DamagedPartError, open_table_file
 
-__all__ = ["read_unit"]
+__all__ = ["KEPT_BYTES", "read_unit"]
 
+KEPT_BYTES = 96 << 20
+"""Of memory that a unit leaves, what may stay for the next one: a range of text and its ids."""
 # Small batches are joined until they hold so many bytes of text.
 BATCH_BYTES = 4 << 20
 

@@ -40,10 +40,11 @@ import pyarrow as pa
 from bpe.errors import OutputError
 from bpe.process_memory import give_back_memory
 from pipelines.document_keys import DocumentKeys
-from pipelines.encode_documents import KEPT_BYTES, UnitEncoder
+from pipelines.encode_documents import UnitEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import join, open_for_reading, write_atomically
 from pipelines.plan import Plan, Unit, unpacked_guess
+from pipelines.read_documents import KEPT_BYTES
 from pipelines.settings import digest_of
 from pipelines.shard_files import OpenShard
 from pipelines.shuffle_rows import in_order

@@ -8,6 +8,7 @@ from typing import Any
 
 from bpe.backend import get_backend
 from bpe.errors import BadFileError, OutputError, SettingsError
+from bpe.process_memory import give_back_memory
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
 from pipelines.commands.train_job import (
@@ -256,6 +257,8 @@ def _train_words(
     if first_stage is not None:
         return train_second_sizes(table, first_stage[1], this.settings, record=record)
     with show_merges(this.settings.vocab_sizes[-1]) as progress:
+        # What counting left in this process is of no more use, and training takes much.
+        give_back_memory()
         return train_sizes(table, this.settings, record=record, progress=progress)
 
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import CountTableError
+from bpe.process_memory import give_back_memory
 from bpe.reference_training import base_symbols
 from bpe.rounds.shard_state import ShardState
 from bpe.second_stage import begin_second_stage
@@ -29,6 +30,7 @@ from bpe.special_tokens import SpecialTokens
 from pipelines.output_files import join, read_bytes
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
+from pipelines.read_documents import KEPT_BYTES
 from pipelines.read_options import ReadOptions
 from pipelines.rejects import Rejects
 from pipelines.rounds.options import Sample
@@ -169,6 +171,7 @@ class _WriteRawUnit(beam.DoFn):
         with reported_errors():
             unit = Unit.from_json(element)
             files = self._write(unit)
+            give_back_memory(keep_bytes=KEPT_BYTES)
         yield unit.index, len(files)
 
     def _write(self, unit: Unit) -> list[StateFile]:

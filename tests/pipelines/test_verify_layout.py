@@ -95,7 +95,7 @@ def test_the_sample_is_of_any_rows_and_the_same_each_time(
     monkeypatch.setattr(verify_shard, "_SAMPLE_IDS", 1)
     shards = verify_output(str(tmp_path / "out")).shards
     once = [*encoded]
-    assert shards <= len(once) < 3 * shards
+    assert shards <= len(once) <= 3 * shards
     # Not all of them at the beginning.
     assert len(set(once)) > shards / 2
     encoded.clear()
@@ -103,7 +103,8 @@ def test_the_sample_is_of_any_rows_and_the_same_each_time(
     assert encoded == once
     encoded.clear()
     done = verify_output(str(tmp_path / "out"), full=True)
-    assert len(encoded) == done.encoded_again > 10 * shards
+    # Documents divided among packed rows come on top.
+    assert done.encoded_again >= len(encoded) > 10 * shards
 
 
 def other_token(rows: list[dict[str, Any]]) -> None:

@@ -8,7 +8,8 @@ part and bytes / rate. The rate is compared with the kernel alone: as many threa
 that read the text, encode it without a warm cache, hash and write the ids and make them durable,
 without Beam; and with the parser alone, on as many threads, the fastest that there is: the native
 scan of JSON rows, or pyarrow, a few megabytes of rows at a time. All are processes of their own,
-take turns, and count by their best round. The page cache is warm throughout.
+take turns, and count by their best round. The page cache is warm throughout. "In turn" is the rate
+of who does both, one after the other, with all cores.
 
     python tests/benchmarks/bench_pipeline.py --peers [NAME ...] [--peer-python PYTHON ...]
         [--peer-megabytes 200] [--rounds 2] [--workers 2] [--folder FOLDER]
@@ -249,6 +250,9 @@ def report(kind: str, sizes: list[int], best: Times) -> None:
         limits["parser"] = fit(sizes, best.parser)[1]
     name, limit = min(limits.items(), key=lambda item: item[1])
     shown = ", ".join(f"{each} alone {limits[each] / MEGABYTE:.0f}" for each in limits)
+    # Who uses both cores all the time for one, and then for the other.
+    in_turn = 1 / sum(1 / each for each in limits.values())
+    shown += f", in turn {in_turn / MEGABYTE:.0f}" if len(limits) > 1 else ""
     cores = (best.cpu[1] - best.cpu[0]) / (best.ours[1] - best.ours[0])
     whole = sizes[1] / MEGABYTE / best.ours[1]
     print(

@@ -37,8 +37,8 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         action="extend",
         metavar="FILE",
         default=[],
-        help="files that name inputs as --input does, one a line; empty lines are passed over, "
-        "comments there are none",
+        help="files that name inputs as --input does, one a line, relative paths from the current "
+        "folder; empty lines are passed over, comments there are none",
     )
     add(
         "--input-format",

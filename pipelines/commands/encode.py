@@ -152,7 +152,8 @@ class _Job:
 
     def _tell(self, kept: str, removed: int) -> None:
         if self.found.resumed:
-            left = f"; removed {counted(removed, 'file')} of unfinished units" if removed else ""
+            files = counted(removed, "file")
+            left = f"; removed {files} of units that are to be done again" if removed else ""
             job.note(f"resuming: {kept}{left}")
 
     def _run_units(self, units: list[Unit], transform: Callable[[str], beam.PTransform]) -> None:

@@ -74,7 +74,7 @@ class ByteStream:
     def read_behind(self, data: bytes | memoryview, size: int) -> memoryview:
         """Some bytes, and behind them the next ones of the file as `read` gives them."""
         if self._chunks is not None:
-            found = join_large([data, *self._unpack(self._chunks, size)])
+            found = join_large([data, *self._take_unpacked(self._chunks, size)])
         else:
             wanted = max(0, min(size, self._file.size - self.position))
             found = large_buffer(len(data) + wanted)
@@ -97,7 +97,7 @@ class ByteStream:
                 )
             filled += count
 
-    def _unpack(self, chunks: Iterator[bytes], size: int) -> list[bytes | memoryview]:
+    def _take_unpacked(self, chunks: Iterator[bytes], size: int) -> list[bytes | memoryview]:
         """The next bytes of a compressed file: so many, or fewer at its end."""
         pieces: list[bytes | memoryview] = []
         missing = size
@@ -149,7 +149,7 @@ def check_whole(file: InputFile) -> None:
         BadFileError: it is not.
     """
     with closing(open_stream(file)) as stream:
-        while stream.read(READ_BYTES):
+        while stream.read_behind(b"", READ_BYTES):
             pass
 
 

@@ -103,6 +103,8 @@ class ShardCheck:
         self._splitter = Splitter(settings.splits, settings.seed or 0) if settings.splits else None
         self._facts = ShardFacts()
         self._text_bytes = 0
+        # Ids that were encoded again.
+        self._sampled = 0
         # Whether the row before, perhaps of the batch before, may go on in the next.
         self._after_full = False
         # `byte_start` of the row before, of those that are encoded together with others.
@@ -132,7 +134,9 @@ class ShardCheck:
                     batch.validate(full=True)
                     self._check_rows(batch)
                     share = None if full else _SAMPLE_IDS // reader.num_record_batches
-                    again += self._encode_again(batch, limit=share)
+                    # A row may have millions of ids: one of them is sample enough.
+                    if full or self._sampled < 2 * _SAMPLE_IDS:
+                        again += self._encode_again(batch, limit=share)
                     if full or self._facts.tokens < _SAMPLE_IDS:
                         self._follow_documents(batch, full=full)
                     self._facts.add(batch)
@@ -271,6 +275,7 @@ class ShardCheck:
                 )
             checked += 1
             seen += len(ids)
+        self._sampled += seen
         return checked
 
     def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:

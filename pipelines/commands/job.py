@@ -90,7 +90,7 @@ def use_storage_options(arguments: Namespace) -> None:
     """Take the Beam options of a command line for file systems (`--s3_region_name=…`).
 
     Raises:
-        UsageError: an option that neither this command nor Beam knows.
+        UsageError: an option that is neither this command's nor one of Beam's for storage.
     """
     try:
         options = make_storage_options(arguments.beam_arguments, own_options=_own(arguments))

@@ -254,11 +254,11 @@ def _train_words(
         source = WordTable(artifact, folder, this.settings, text, shards, first_stage)
         return _train_in_rounds(this, source, record)[0]
     table = artifact.table if artifact.is_loaded else load_counts(folder).table
+    # What counting left in this process is of no more use, and training takes much.
+    give_back_memory()
     if first_stage is not None:
         return train_second_sizes(table, first_stage[1], this.settings, record=record)
     with show_merges(this.settings.vocab_sizes[-1]) as progress:
-        # What counting left in this process is of no more use, and training takes much.
-        give_back_memory()
         return train_sizes(table, this.settings, record=record, progress=progress)
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pipelines.settings import digest_of
+from tests.pipelines.tampered_outputs import tamper
 
 Run = Callable[..., Any]
 
@@ -42,16 +43,6 @@ def rewrite_shard(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
     path.write_bytes(sink.getvalue())
     sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     tamper(folder, lambda manifest: manifest["shards"][0].update(sha256=sha256))
-
-
-def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
-    """Change the manifest, and the sidecars so that they agree with it."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    change(manifest)
-    path.write_text(json.dumps(manifest))
-    for shard in manifest["shards"]:
-        (folder / f"{shard['file']}.json").write_text(json.dumps(shard))
 
 
 def replace_ids(table: pa.Table, change: Callable[[list[int]], list[int]]) -> pa.Table:

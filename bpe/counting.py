@@ -20,6 +20,7 @@ from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.id_arrays import binary_array
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
+from bpe.utf8_text import utf8_bytes
 
 __all__ = [
     "ONE_DOCUMENT_PER_VALUE",
@@ -190,13 +191,7 @@ def to_bytes(document: bytes | str) -> bytes:
         return document
     if not isinstance(document, str):
         raise InputError(f"a document is a {type(document).__name__}: pass str or bytes")
-    try:
-        return document.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(
-            f"a document holds a lone surrogate at index {error.start}, which UTF-8 cannot write: "
-            "pass bytes"
-        ) from error
+    return utf8_bytes(document, "a document")
 
 
 def _refuse_special_token(specials: SpecialTokens, texts: pa.LargeBinaryArray, row: int) -> None:

@@ -21,6 +21,7 @@ from bpe.schemes import get_scheme
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
+from bpe.utf8_text import utf8_bytes
 
 __all__ = ["DocumentEncoder"]
 
@@ -202,13 +203,7 @@ class DocumentEncoder:
 
 def _document_bytes(text: str | bytes) -> bytes:
     if isinstance(text, str):
-        try:
-            return text.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(
-                f"text holds a lone surrogate, {text[error.start]!r}, at index {error.start}, "
-                "which UTF-8 cannot write; pass bytes, or replace it"
-            ) from error
+        return utf8_bytes(text)
     if isinstance(text, (bytes, bytearray, memoryview)):
         return bytes(text)
     raise InputError(f"text is of type {type(text).__name__}: pass str or bytes")

@@ -22,13 +22,14 @@ _IS_DOCUMENT_TYPE = (
     pt.is_large_binary,
     pt.is_string_view,
     pt.is_binary_view,
+    pt.is_fixed_size_binary,
 )
 
 
 def binary_array(texts: pa.Array | pa.ChunkedArray) -> pa.LargeBinaryArray:
     """Documents as one large_binary array; `InputError` for other types, and for the first null.
 
-    texts: string or binary, their large or view kinds, chunked or not, sliced or not.
+    texts: string or binary, their large, view or fixed-size kinds, chunked or not, sliced or not.
     """
     if not isinstance(texts, (pa.Array, pa.ChunkedArray)):
         raise InputError(

@@ -19,6 +19,7 @@ from bpe.errors import InputError, SettingsError, VocabularyError
 from bpe.printable_bytes import PRINTABLE_ORDER
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
+from bpe.utf8_text import utf8_bytes
 
 __all__ = ["MAX_ID", "NORMALIZERS", "TokenizerModel"]
 
@@ -167,7 +168,7 @@ class TokenizerModel:
         if isinstance(token, int) or (token.isascii() and token.isdigit()):
             self.token_bytes(int(token))
             return int(token)
-        wanted = token.encode("utf-8", "surrogatepass")
+        wanted = utf8_bytes(token, "the token's text")
         for token_id, data in self.tokens.items():
             if data == wanted:
                 return token_id

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.windowed_value import WindowedValue
 
-from bpe.errors import BadRecordError, BpeError, SettingsError
+from bpe.errors import BadRecordError, BpeError, InputError, SettingsError
 from bpe.tokenizer import Tokenizer
+from bpe.utf8_text import utf8_bytes
 from pipelines.job_metrics import count_documents
 from pipelines.runner_buffers import send_without_timer
 from pipelines.token_rows import with_marks
@@ -37,6 +38,7 @@ _TEXT_TYPES = (
     pa.types.is_binary,
     pa.types.is_large_binary,
     pa.types.is_binary_view,
+    pa.types.is_fixed_size_binary,
 )
 
 
@@ -219,8 +221,8 @@ class _EncodeRows(beam.DoFn):
                 "or hold them in the field named by text=…"
             )
         try:
-            return text.encode(), None if name is None else str(name)
-        except UnicodeEncodeError as error:
+            return utf8_bytes(text), None if name is None else str(name)
+        except InputError as error:
             raise BadRecordError(
                 f"a row's text is no valid Unicode ({error}): {_shown(element)}; pass bytes"
             ) from error

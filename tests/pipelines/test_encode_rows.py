@@ -138,6 +138,7 @@ def test_text_that_is_no_unicode_is_refused() -> None:
     encode = EncodeToBatches(Tokenizer.from_merges([], pretokenizer="gpt2"))._encode
     with pytest.raises(BadRecordError, match=r"no valid Unicode.*pass bytes"):
         encode._row({"text": "a\ud800"})
+    assert encode._row({"text": "a\ud83d\ude00"}) == ("a😀".encode(), None)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,9 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.output_folder import delete_rejects
+from pipelines.read_options import ReadOptions
 from pipelines.records import read_record
-from pipelines.rejects import check_limit, rejected_rows
+from pipelines.rejects import check_rejects, rejected_rows
 from pipelines.settings import describe_differences, digest_of
 from pipelines.unit_reports import (
     REPORT_FOLDER,
@@ -136,7 +137,7 @@ def finish_counts(
     inputs: list[InputRecord],
     listing: Mapping[str, int] | None = None,
     *,
-    max_bad_records: int | None = None,
+    read: ReadOptions | None = None,
 ) -> CountManifest:
     """Check the units' totals, add them up, and write the manifest, last of all files.
 
@@ -146,18 +147,19 @@ def finish_counts(
         settings: what decided the counts.
         inputs: path and identity of each file.
         listing: `InputList.counts`, for the record.
-        max_bad_records: how many rows all units together may have set aside; None for any number.
+        read: says how many rows all units together may have set aside; None for any number.
 
     Raises:
         OutputError: a unit's totals are missing; documents in differ from documents counted and
             rejects; or the tables do not hold all that was counted.
-        BadRecordError: more rows were set aside than allowed.
+        BadRecordError, BadFileError: more was set aside than allowed.
     """
     reports = read_reports(join(directory, REPORT_FOLDER), units, UnitReport)
     rejects = _add_by_name(each.rejects for each in reports)
     accepted = _add_by_name(each.accepted for each in reports)
     _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
-    check_limit(rejects, max_bad_records, directory)
+    left = sum(each.documents for each in reports)
+    check_rejects(rejects, read or ReadOptions(), directory, left=left)
     files = []
     metadata: dict[str, str] = {}
     words = occurrences = 0
@@ -175,7 +177,7 @@ def finish_counts(
         inputs=inputs,
         listing=dict(listing or {}),
         totals=CountTotals(
-            documents=sum(each.documents for each in reports),
+            documents=left,
             bytes=sum(each.bytes for each in reports),
             words=words,
             occurrences=occurrences,

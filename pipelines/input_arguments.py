@@ -100,6 +100,12 @@ def _add_policies(group: argparse._ArgumentGroup) -> None:
         help="stop once the whole run has skipped more than N rows, a bad file being one more",
     )
     add(
+        "--nulls",
+        choices=("fail", "skip", "empty"),
+        help="a row whose text is null: stop, skip and list it in rejects/ (not one of "
+        "--max-bad-records), or take it as an empty document (default: as --on-bad-record)",
+    )
+    add(
         "--empty",
         choices=("keep", "drop"),
         default="keep",

@@ -24,7 +24,7 @@ from pipelines.output_files import (
 )
 from pipelines.plan import Plan
 from pipelines.records import read_record
-from pipelines.rejects import check_limit, rejected_rows
+from pipelines.rejects import check_rejects, rejected_rows
 from pipelines.shard_files import list_shards, sidecar_name
 from pipelines.shuffle_buckets import UNIT_FOLDER, plan_buckets, unit_record_name
 from pipelines.write_output import add_packing
@@ -172,12 +172,14 @@ def write_manifest(
     Raises:
         OutputError: a sidecar is missing, or documents in differ from documents out and rejects.
         BadRecordError: all units together set aside more rows than `max_bad_records`.
+        BadFileError: they set aside all of the input.
     """
     sidecars = read_sidecars(output, settings, plan)
     units = read_unit_records(output, plan) if settings.shuffle == "global" else []
     totals = add_up(sidecars, units)
     check_balance(output, totals)
-    check_limit(totals.rejects, settings.read.max_bad_records, output)
+    left = totals.documents_in - totals.rejected - totals.dropped
+    check_rejects(totals.rejects, settings.read, output, left=left, purpose="encode")
     manifest = Manifest(
         code_version=code_version,
         backend=backend,

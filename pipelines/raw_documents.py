@@ -15,7 +15,7 @@ from bpe.training import train_raw
 from pipelines.inputs import ReadOptions
 from pipelines.output_folder import delete_rejects
 from pipelines.plan import Plan, unpacked_guess
-from pipelines.rejects import Rejects, check_limit
+from pipelines.rejects import Rejects, check_rejects
 from pipelines.rounds.options import Sample
 from pipelines.rounds.raw_sequences import RawTotals, read_sequences
 from pipelines.rounds.sequence_builder import SequenceBuilder, divide
@@ -71,7 +71,8 @@ def read_raw_documents(
         accepted.update(rejects.accepted)
         if builder.size == sample.first_bytes:
             break
-    check_limit(rejected, read.max_bad_records, output)
+    # A sample may end before its first document does.
+    check_rejects(rejected, read, output, left=totals.documents or totals.bytes)
     totals.kept_bytes = builder.size
     return builder.take().to_binary(), describe_totals(totals, rejected, accepted, sample)
 

@@ -18,7 +18,7 @@ from pipelines.byte_streams import ByteStream
 from pipelines.inputs import InputFile
 from pipelines.piece_batches import batch_of_rows, is_utf8
 from pipelines.plan import FileRange
-from pipelines.read_options import ReadOptions
+from pipelines.read_options import NULL_TEXT, ReadOptions
 from pipelines.read_rows import reject_long_row, row_number, rows_of_range
 from pipelines.read_text import BOM
 from pipelines.rejects import Rejects
@@ -57,7 +57,8 @@ class _RowDecoder:
     """Takes the text, and the id where one is asked for, out of a row; skips the rest natively."""
 
     def __init__(self, options: ReadOptions) -> None:
-        leaves: dict[str, Any] = {options.text_field: str}
+        text = str | None if options.nulls == "empty" else str
+        leaves: dict[str, Any] = {options.text_field: text}
         if options.id_field is not None:
             leaves.setdefault(options.id_field, str | int)
         row_type, places = _struct_of(leaves)
@@ -143,11 +144,16 @@ def _decode_block(
         return _decode_rows(block, file, decoder, options, rejects)
     texts = list(map(decoder.text, rows))
     ids = None if decoder.id is None else _id_column(list(map(decoder.id, rows)))
-    return batch_of_rows(file, _text_column(texts), block.base + block.starts, ids)
+    return batch_of_rows(file, _text_column(texts, rejects), block.base + block.starts, ids)
 
 
-def _text_column(texts: list[str]) -> pa.LargeBinaryArray:
-    return pa.array(texts, pa.large_string()).view(pa.large_binary())
+def _text_column(texts: list[str | None], rejects: Rejects) -> pa.LargeBinaryArray:
+    """Texts as bytes; null, which only `--nulls=empty` lets through, is an empty text."""
+    column = pa.array(texts, pa.large_string()).view(pa.large_binary())
+    if not column.null_count:
+        return column
+    rejects.accepted[NULL_TEXT] += column.null_count
+    return column.fill_null(b"")
 
 
 def _id_column(ids: list[str | int]) -> pa.StringArray:
@@ -174,7 +180,7 @@ def _decode_rows(
     # The decoder checks only the fields that it keeps.
     all_valid = is_utf8(view[starts[0] : ends[-1]])
     decode, text_of, id_of = decoder.decode, decoder.text, decoder.id
-    texts: list[str] = []
+    texts: list[str | None] = []
     ids: list[str | int] = []
     left_out: list[int] = []
     for index, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -196,7 +202,7 @@ def _decode_rows(
                 rejects.accepted["blank_line"] += 1
     positions = np.delete(block.base + block.starts, left_out)
     names = None if id_of is None else _id_column(ids)
-    return batch_of_rows(file, _text_column(texts), positions, names)
+    return batch_of_rows(file, _text_column(texts, rejects), positions, names)
 
 
 def _reject_row(
@@ -252,7 +258,8 @@ def _diagnose(
         )
     if not isinstance(row, dict):
         return "not_an_object", f"a JSON object is expected, not {_kind(row)}"
-    wrong = _field_error(row, options.text_field, "text", (str,))
+    kinds = (str, type(None)) if options.nulls == "empty" else (str,)
+    wrong = _field_error(row, options.text_field, "text", kinds)
     if wrong is None and options.id_field is not None:
         wrong = _field_error(row, options.id_field, "id", (str, int))
     if wrong is None and isinstance(refusal, msgspec.ValidationError) and _repeats_names(text):
@@ -304,7 +311,7 @@ def _field_error(
             )
         value = value[name]
         walked.append(name)
-    if value is None:
+    if value is None and type(None) not in kinds:
         return f"null_{use}", f"field {path!r} is null"
     if isinstance(value, bool) or not isinstance(value, kinds):
         expected = "a string" if use == "text" else "a string or an integer"

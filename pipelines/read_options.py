@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 from bpe.errors import SettingsError
 
-__all__ = ["INPUT_FORMATS", "ReadOptions", "parse_separator"]
+__all__ = ["INPUT_FORMATS", "NULL_TEXT", "ReadOptions", "parse_separator"]
 
 INPUT_FORMATS = ("auto", "text", "lines", "jsonl", "csv", "tsv", "parquet", "arrow")
 POLICIES = ("fail", "skip")
 EMPTY_RULES = ("keep", "drop")
+NULL_RULES = ("fail", "skip", "empty")
+
+NULL_TEXT = "null_text"
+"""The name under which rows are counted whose text is null."""
 
 # More than this would not fit the 32-bit lengths that JSON decoders and NumPy views assume.
 LARGEST_ROW_BYTES = 2**31 - 1
@@ -39,7 +43,11 @@ class ReadOptions:
         on_bad_file: the same for files that are unusable as a whole.
         max_bad_records: with `skip`, how many rows, a bad file being one more, a run may set
             aside before it fails; None for any number.
+            Nulls are not among them if `nulls` says `skip`.
         empty: `keep` gives an empty document a row of its own, `drop` counts it and leaves it out.
+        nulls: what becomes of rows whose text is null: `fail`, `skip`, or `empty`, which takes them
+            as empty documents; None for what `on_bad_record` says. A field that is missing is no
+            null, and an id that is null is a bad record.
 
     Raises:
         SettingsError: a value that cannot be honoured; names the option.
@@ -55,12 +63,15 @@ class ReadOptions:
     on_bad_file: str = "fail"
     max_bad_records: int | None = None
     empty: str = "keep"
+    nulls: str | None = None
 
     def __post_init__(self) -> None:
         _check_choice("input-format", self.input_format, INPUT_FORMATS)
         _check_choice("on-bad-record", self.on_bad_record, POLICIES)
         _check_choice("on-bad-file", self.on_bad_file, POLICIES)
         _check_choice("empty", self.empty, EMPTY_RULES)
+        if self.nulls is not None:
+            _check_choice("nulls", self.nulls, NULL_RULES)
         _check_field("text-field", self.text_field)
         if self.id_field is not None:
             _check_field("id-field", self.id_field)
@@ -97,8 +108,18 @@ class ReadOptions:
                     f"--text-field {self.text_field} and --id-field {self.id_field}: a field "
                     f"cannot be both a value and an object that holds the other"
                 )
+        if self.id_field == self.text_field and self.nulls == "empty":
+            raise SettingsError(
+                f"--nulls=empty: {self.id_field!r} is the --id-field too, and a document needs an "
+                "id; name another --id-field, or leave it out"
+            )
         if self.max_bad_records is not None and self.on_bad_record != "skip":
             raise SettingsError("--max-bad-records needs --on-bad-record=skip")
+
+    @property
+    def null_policy(self) -> str:
+        """What becomes of rows whose text is null: `fail`, `skip` or `empty`."""
+        return self.nulls or self.on_bad_record
 
     def to_settings(self) -> dict[str, object]:
         """Every option as JSON values, for digests and manifests; the separator as hex digits."""
@@ -114,6 +135,7 @@ class ReadOptions:
             "on_bad_file": self.on_bad_file,
             "max_bad_records": self.max_bad_records,
             "empty": self.empty,
+            "nulls": self.nulls,
         }
 
 

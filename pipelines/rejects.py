@@ -1,7 +1,7 @@
 """What becomes of bad rows and files: the policy, the record of them, and counts of anomalies.
 
 `--max-bad-records` is checked twice: by `Rejects` for the rows of one unit, which stops a hopeless
-run early, and by `check_limit` for the rows of all units, before a manifest says that they are
+run early, and by `check_rejects` for the rows of all units, before a manifest says that they are
 complete. Workers do not know of each other, so a run may read on for a while after the limit.
 """
 
@@ -19,14 +19,18 @@ from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.output_files import join, write_atomically
 from pipelines.plan import FileRange, Unit
-from pipelines.read_options import ReadOptions
+from pipelines.read_options import NULL_TEXT, ReadOptions
 
-__all__ = ["BAD_FILE", "BAD_PART", "RAW_BYTES_KEPT", "Rejects", "check_limit", "rejected_rows"]
+__all__ = ["BAD_FILE", "BAD_PART", "RAW_BYTES_KEPT", "Rejects", "check_rejects", "rejected_rows"]
 
 BAD_FILE = "bad_file"
 BAD_PART = "bad_part"
 # Of a bad row's bytes, so many go into the record.
 RAW_BYTES_KEPT = 64 << 10
+_NULL_REMEDY = (
+    "set nulls aside with --nulls=skip (all bad rows with --on-bad-record=skip), or take them as "
+    "empty documents with --nulls=empty"
+)
 # Records beyond this wait in a temporary file, not in memory.
 _SPOOLED_BYTES = 8 << 20
 
@@ -36,7 +40,7 @@ class Rejects:
 
     Args:
         unit: the unit being read; names the file of rejects.
-        options: `on_bad_record`, `on_bad_file` and `max_bad_records`.
+        options: the policies: `on_bad_record`, `on_bad_file`, `max_bad_records` and `nulls`.
 
     Attributes:
         counts: rows set aside, by reason, and files under `bad_file`: each once, in the unit that
@@ -92,8 +96,10 @@ class Rejects:
             if place is not None
         ]
         text = f"{file.path}: {', '.join(places)}: {message}"
-        if self._options.on_bad_record == "fail":
-            raise BadRecordError(f"{text}; or set such rows aside with --on-bad-record=skip")
+        is_null = reason == NULL_TEXT
+        if (self._options.null_policy if is_null else self._options.on_bad_record) == "fail":
+            remedy = _NULL_REMEDY if is_null else "set such rows aside with --on-bad-record=skip"
+            raise BadRecordError(f"{text}; or {remedy}")
         self.counts[reason] += 1
         self.documents_in += 1
         self._add(file, row, byte_offset, reason, message, raw, raw_bytes)
@@ -163,7 +169,7 @@ class Rejects:
 
     def _stop_at_limit(self, last: str) -> None:
         limit = self._options.max_bad_records
-        if limit is not None and self.counts.total() > limit:
+        if limit is not None and _bad(self.counts, self._options) > limit:
             raise BadRecordError(
                 f"more than --max-bad-records={limit} allows in the whole run: unit "
                 f"{self.unit.index} alone has {_set_aside(self.counts)}; {last}"
@@ -200,23 +206,46 @@ def rejected_rows(counts: Mapping[str, int]) -> int:
     return sum(counts.values()) - counts.get(BAD_FILE, 0)
 
 
-def check_limit(counts: Mapping[str, int], limit: int | None, directory: str) -> None:
+def check_rejects(
+    counts: Mapping[str, int],
+    options: ReadOptions,
+    directory: str,
+    *,
+    left: int,
+    purpose: str = "train on",
+) -> None:
     """Check how many rows, and files, all units together have set aside.
 
     Args:
         counts: by reason, of all units.
-        limit: `max_bad_records`.
+        options: `max_bad_records` and `nulls`.
         directory: where the units' `rejects/` lie, for the message.
+        left: documents that were neither set aside nor dropped as empty.
+        purpose: of the run, for the message.
 
     Raises:
+        BadFileError: nothing is left.
         BadRecordError: there are more than allowed.
     """
-    if limit is not None and sum(counts.values()) > limit:
+    if counts and not left:
+        raise BadFileError(
+            f"nothing is left to {purpose}: all of the input was set aside, {_set_aside(counts)}; "
+            f"{join(directory, 'rejects')} lists it with what is wrong; mend it, or give another "
+            "--input"
+        )
+    limit = options.max_bad_records
+    if limit is not None and _bad(counts, options) > limit:
         raise BadRecordError(
             f"{_set_aside(counts)}, more than --max-bad-records={limit}; "
             f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
             f"command again"
         )
+
+
+def _bad(counts: Mapping[str, int], options: ReadOptions) -> int:
+    """Rows and files that count as bad: nulls that are to be skipped do not."""
+    nulls = counts.get(NULL_TEXT, 0) if options.nulls == "skip" else 0
+    return sum(counts.values()) - nulls
 
 
 def _set_aside(counts: Mapping[str, int]) -> str:

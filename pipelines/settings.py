@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipelines.read_options import ReadOptions
+from pipelines.read_options import NULL_TEXT, ReadOptions
 
 __all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rejects"]
 
 _LONGEST_VALUE = 200
-_POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records")
+_POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records", "nulls")
 # The names under which rejects count files and rows of their damaged parts; see
 # `pipelines.rejects`.
 _OF_FILES = ("bad_file", "bad_part")
@@ -24,18 +24,25 @@ _OF_FILES = ("bad_file", "bad_part")
 def reading_settings(read: ReadOptions) -> dict[str, Any]:
     """The reading options that decide what a good input gives.
 
-    The policies for bad rows and files are left out, so that a run that stopped at a bad row can
-    go on with `--on-bad-record=skip`; see `refused_rejects` for the other direction.
+    The policies for nulls and bad rows and files are left out, so that a run that stopped at a bad
+    row can go on with `--on-bad-record=skip`; see `refused_rejects` for the other direction. But
+    `--nulls=empty` adds documents.
     """
-    settings = dict(read.to_settings())
-    return {name: value for name, value in settings.items() if name not in _POLICIES}
+    settings = {name: value for name, value in read.to_settings().items() if name not in _POLICIES}
+    # Left out where it has no effect, so that outputs from before this option keep their digest.
+    return {**settings, "nulls": "empty"} if read.nulls == "empty" else settings
 
 
 def refused_rejects(rejects: Mapping[str, int], read: ReadOptions) -> bool:
     """Whether rows or files were set aside at which this run is to stop."""
     files = sum(rejects.get(name, 0) for name in _OF_FILES)
-    rows = sum(rejects.values()) - files
-    return (files > 0 and read.on_bad_file == "fail") or (rows > 0 and read.on_bad_record == "fail")
+    nulls = rejects.get(NULL_TEXT, 0)
+    rows = sum(rejects.values()) - files - nulls
+    return (
+        (files > 0 and read.on_bad_file == "fail")
+        or (rows > 0 and read.on_bad_record == "fail")
+        or (nulls > 0 and read.null_policy == "fail")
+    )
 
 
 def digest_of(value: Any) -> str:

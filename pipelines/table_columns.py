@@ -19,7 +19,7 @@ from bpe.errors import BadFileError
 from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.piece_batches import batch_of_rows, is_utf8
-from pipelines.read_options import ReadOptions
+from pipelines.read_options import NULL_TEXT, ReadOptions
 from pipelines.rejects import RAW_BYTES_KEPT, Rejects
 
 __all__ = [
@@ -146,6 +146,7 @@ def _is_text(kind: pa.DataType) -> bool:
             pa.types.is_binary,
             pa.types.is_large_binary,
             pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
             pa.types.is_null,
         )
     )
@@ -212,8 +213,11 @@ def _checked(array: pa.Array) -> pa.Array:
 
 
 def _flat(array: pa.Array) -> pa.Array:
-    """Arrays of views as arrays with offsets; others as they are."""
-    if pa.types.is_string_view(array.type) or pa.types.is_binary_view(array.type):
+    """Arrays of views, or of values of one size, as arrays with offsets; others as they are."""
+    kind = array.type
+    if pa.types.is_fixed_size_binary(kind):
+        return array.cast(pa.large_binary())
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return _as_bytes(array).cast(pa.large_binary())
     return array
 
@@ -274,6 +278,9 @@ def _documents(
     rejects: Rejects,
 ) -> pa.RecordBatch:
     """One batch of documents; bad rows go to `rejects`."""
+    if options.nulls == "empty" and (lengths < 0).any():
+        rejects.accepted[NULL_TEXT] += int((lengths < 0).sum())
+        lengths = np.maximum(lengths, 0)
     bad = _bad_texts(lengths, options)
     names = None
     if ids is not None:
@@ -304,7 +311,7 @@ def _bad_texts(lengths: npt.NDArray[np.int64], options: ReadOptions) -> dict[int
     option = f"--max-row-bytes={limit}"
     wrong = np.flatnonzero((lengths < 0) | (lengths > limit)).tolist()
     return {
-        row: ("null_text", f"column {options.text_field!r} is null")
+        row: (NULL_TEXT, f"column {options.text_field!r} is null")
         if lengths[row] < 0
         else (
             "too_long",
@@ -347,7 +354,7 @@ def _first_bytes(value: pa.Scalar) -> bytes:
 
 
 def _large_binary(text: pa.Array) -> pa.LargeBinaryArray:
-    """Text as bytes with 64-bit offsets; the bytes themselves are not copied."""
+    """Text as bytes with 64-bit offsets, null as none; the bytes themselves are not copied."""
     if pa.types.is_dictionary(text.type):
         text = _flat(text.dictionary).take(text.indices)
-    return _as_bytes(text).cast(pa.large_binary())
+    return _as_bytes(text).cast(pa.large_binary()).fill_null(b"")

@@ -68,6 +68,7 @@ def read_options(arguments: Namespace) -> ReadOptions:
         on_bad_file=arguments.on_bad_file,
         max_bad_records=arguments.max_bad_records,
         empty=arguments.empty,
+        nulls=arguments.nulls,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from dataclasses import replace
 
 from bpe.cut_points import CutFinder
 from bpe.schemes import get_scheme
@@ -13,6 +14,7 @@ from pipelines.inputs import ReadOptions
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import format_bytes, format_count
 from pipelines.read_documents import read_unit
+from pipelines.read_options import NULL_TEXT
 from pipelines.rejects import Rejects
 
 __all__ = ["run"]
@@ -21,6 +23,11 @@ _SHOWN_FILES = 10
 _SHOWN_BYTES = 80
 # A worker holds a batch of text, its ids and what the reader looked ahead.
 _WORKER_BYTES = 128 << 20
+_NULLS = {
+    "fail": "train and encode stop at them: pass --nulls=skip or --nulls=empty",
+    "skip": "they are set aside",
+    "empty": "they are empty documents",
+}
 
 
 def run(arguments: Namespace) -> int:
@@ -67,8 +74,11 @@ def _print_files(plan: Plan) -> None:
 def _print_sample(plan: Plan, read: ReadOptions, count: int) -> None:
     """Documents of the first batch, and what would be set aside there."""
     unit = plan.units[0]
-    rejects = Rejects(unit, read)
-    batch = next(read_unit(unit, read, CutFinder(get_scheme("gpt2")), rejects), None)
+    # Nulls are counted, not met one by one.
+    sample = replace(read, nulls="skip") if read.null_policy == "fail" else read
+    rejects = Rejects(unit, sample)
+    batch = next(read_unit(unit, sample, CutFinder(get_scheme("gpt2")), rejects), None)
+    _print_nulls(rejects, read.null_policy)
     if batch is None:
         _print("the first unit holds no documents")
         return
@@ -77,4 +87,13 @@ def _print_sample(plan: Plan, read: ReadOptions, count: int) -> None:
         text = row["text"][:_SHOWN_BYTES].decode("utf-8", "replace")
         _print(f"  {row['document_id']}  {format_bytes(len(row['text']))}  {text!r}")
     for reason, number in rejects.counts.items():
-        _print(f"  set aside so far: {reason} {number}")
+        if reason != NULL_TEXT:
+            _print(f"  set aside so far: {reason} {number}")
+
+
+def _print_nulls(rejects: Rejects, policy: str) -> None:
+    """How many rows of the sample have no text, and what becomes of them."""
+    nulls = rejects.counts[NULL_TEXT] + rejects.accepted[NULL_TEXT]
+    if nulls:
+        rows = max(nulls, rejects.documents_in)
+        _print(f"nulls: {format_count(nulls)} of {counted(rows, 'row')} read; {_NULLS[policy]}")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from bpe.backend import get_backend
-from bpe.errors import BadFileError, OutputError, SettingsError
+from bpe.errors import OutputError, SettingsError
 from bpe.process_memory import give_back_memory
 from bpe.tokenizer import Tokenizer
 from pipelines.commands import job
@@ -73,9 +73,7 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
         BpeError: of any kind.
     """
     if this.is_raw:
-        models, totals = _train_raw(this, record)
-        _refuse_nothing(this, totals)
-        return models, totals
+        return _train_raw(this, record)
     if this.settings.superbpe_from is not None:
         return _train_stages(this, record)
     folder = join(this.output, COUNTS_FOLDER)
@@ -87,21 +85,6 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
     totals = _without_other_tokens(given.totals, this.settings.special_tokens)
     record |= {"counts_digest": given.digest, "totals": totals}
     return _train_words(this, given, folder, record), totals
-
-
-def _refuse_nothing(this: TrainJob, totals: Mapping[str, Any]) -> None:
-    """Check that not all of the input was set aside.
-
-    Raises:
-        BadFileError: it was.
-    """
-    rejects = totals.get("rejects")
-    if rejects and not totals.get("documents"):
-        reasons = ", ".join(f"{reason} {count}" for reason, count in rejects.items())
-        raise BadFileError(
-            f"nothing is left to train on: all of the input was set aside ({reasons}); "
-            f"{this.rejects_folder} lists it with what is wrong; mend it, or give another --input"
-        )
 
 
 def _train_stages(this: TrainJob, record: dict[str, Any]) -> Models:
@@ -280,7 +263,6 @@ def _count(this: TrainJob, folder: str) -> None:
     if manifest is not None:
         refuse_other_counts(folder, manifest, settings, input_record(plan))
         _refuse_rejects(this, manifest)
-        _refuse_nothing(this, asdict(manifest.totals))
         job.note(f"kept the counts in {folder}")
         return
     clear_counts(folder)
@@ -303,10 +285,8 @@ def _count(this: TrainJob, folder: str) -> None:
         settings,
         input_record(plan),
         this.listing,
-        max_bad_records=this.read.max_bad_records,
+        read=this.read,
     )
-    manifest = read_count_manifest(folder)
-    _refuse_nothing(this, asdict(manifest.totals) if manifest else {})
 
 
 def _refuse_rejects(this: TrainJob, manifest: CountManifest) -> None:

@@ -23,7 +23,7 @@ from pipelines.plan import COMPRESSION_GUESS, Plan, make_plan
 from pipelines.progress import show_progress
 from pipelines.raw_documents import describe_totals
 from pipelines.read_options import ReadOptions
-from pipelines.rejects import check_limit, rejected_rows
+from pipelines.rejects import check_rejects, rejected_rows
 from pipelines.rounds.checkpoints import (
     clear_rounds,
     read_initial_record,
@@ -112,7 +112,7 @@ class StateSource(Protocol):
 
         Raises:
             OutputError: documents were lost.
-            BadRecordError: more rows were set aside than allowed.
+            BadRecordError, BadFileError: more was set aside than allowed.
         """
 
 
@@ -205,7 +205,7 @@ class RawText:
                 f"{rejected} are among the rejects and {dropped} dropped as empty; this is a fault "
                 "of beam-bpe: do not use this training"
             )
-        check_limit(rejects, self._read.max_bad_records, self._output)
+        check_rejects(rejects, self._read, self._output, left=totals.documents)
         return describe_totals(totals, rejects, accepted, self._sample)
 
 

@@ -131,6 +131,19 @@ def test_text_of_every_type_is_read(
     assert read(path, id_field="id") == expected
 
 
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("name", ["a.parquet", "plain.parquet", "a.arrow", "packed.feather"])
+def test_text_and_ids_of_one_size_are_read(*, name: str, coded: bool, tmp_path: Path) -> None:
+    texts = [b"abc", b"\xff\0z", "日".encode()] * 7
+    ids = [b"%04d" % row for row in range(len(texts))]
+    columns = {"text": pa.array(texts, pa.binary(3)), "id": pa.array(ids, pa.binary(4))}
+    if coded:
+        columns = {key: column.dictionary_encode() for key, column in columns.items()}
+    path = write(tmp_path, name, pa.table(columns), 4)
+    expected = [(ids[row].decode(), row, text) for row, text in enumerate(texts)]
+    assert read(path, id_field="id", range_bytes=300) == expected
+
+
 @pytest.mark.parametrize("kind", ["int8", "uint64", "dictionary"])
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
 def test_integers_are_ids(kind: str, name: str, tmp_path: Path) -> None:

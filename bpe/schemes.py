@@ -15,7 +15,6 @@ document again:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -24,6 +23,7 @@ import regex
 
 from bpe.errors import SettingsError
 from bpe.unicode_classes import OTHER, UNICODE_VERSION, ClassTranslation
+from bpe.user_patterns import check_pattern, split_by_pattern
 
 __all__ = ["SCHEME_NAMES", "Scheme", "get_scheme"]
 
@@ -105,7 +105,10 @@ class Scheme:
         return not self.name.startswith(_REGEX_PREFIX)
 
     def split(self, data: bytes) -> list[bytes]:
-        """Pre-tokens of one document, in order; their concatenation is `data`, any bytes."""
+        """Pre-tokens of one document, in order; their concatenation is `data`, any bytes.
+
+        Raises `SettingsError` for a pattern of the user's whose search has no end.
+        """
         pieces = self.split_text(data.decode("utf-8", "surrogateescape"))
         return [piece.encode("utf-8", "surrogateescape") for piece in pieces]
 
@@ -115,9 +118,9 @@ class Scheme:
             return []
         if not self.pattern:
             return [text]
-        compiled = _compile(self.pattern)
         if not self.is_named:
-            return list(_matches_and_gaps(compiled, text))
+            return split_by_pattern(self.pattern, text)
+        compiled = _compile(self.pattern)
         # Named patterns match every character, so that the matches are the pre-tokens.
         if text.isascii():
             found: list[str] = compiled.findall(text)
@@ -131,29 +134,15 @@ class Scheme:
         return pieces
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=len(_PATTERNS))
 def _compile(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern)
-
-
-def _matches_and_gaps(compiled: regex.Pattern[str], text: str) -> Iterator[str]:
-    position = 0
-    for match in compiled.finditer(text):
-        start, end = match.span()
-        if start == end:
-            continue
-        if start > position:
-            yield text[position:start]
-        yield text[start:end]
-        position = end
-    if position < len(text):
-        yield text[position:]
 
 
 def get_scheme(spec: str) -> Scheme:
     """Scheme of a name in `SCHEME_NAMES`, or of `regex:PATTERN` (syntax of the `regex` module).
 
-    Raises `SettingsError` for another name, or a pattern that does not compile.
+    Raises `SettingsError` for another name, or a pattern that `bpe.user_patterns` does not accept.
     """
     if spec == "none":
         return Scheme(spec, "", UNICODE_VERSION)
@@ -167,11 +156,5 @@ def get_scheme(spec: str) -> Scheme:
     pattern = spec[len(_REGEX_PREFIX) :]
     if not pattern:
         raise SettingsError("pre-tokenizer 'regex:' has no pattern: write regex:PATTERN")
-    try:
-        _compile(pattern)
-    except regex.error as error:
-        raise SettingsError(
-            f"pre-tokenizer {spec!r}: the pattern does not compile: {error}; "
-            "it is read by the Python package `regex`"
-        ) from error
+    check_pattern(pattern)
     return Scheme(spec, pattern, f"regex {regex.__version__}")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bpe.errors import ModelFileError
+from bpe.errors import ModelFileError, SettingsError
 from bpe.formats.file_access import read_text
 from bpe.schemes import Scheme
 
@@ -125,11 +125,15 @@ def check_golden(
 ) -> list[GoldenText]:
     """Encode texts and compare; gives them back with the ids they have.
 
-    Raises `ModelFileError` that names the line where ids differ, and both lists.
+    Raises `ModelFileError` that names the line where ids differ, and both lists; or the line that
+    cannot be encoded.
     """
     checked: list[GoldenText] = []
     for golden in texts:
-        found = [int(token_id) for token_id in encode(golden.data)]
+        try:
+            found = [int(token_id) for token_id in encode(golden.data)]
+        except SettingsError as error:
+            raise ModelFileError(f"{golden.place or 'golden texts'}: {error}") from error
         if golden.ids is not None and found != golden.ids:
             raise ModelFileError(
                 f"{golden.place}: {golden.data[:80]!r} must have the ids "

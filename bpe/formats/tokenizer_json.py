@@ -244,12 +244,12 @@ def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
     _refuse_unless(keeps_all, path, "Split.behavior", behavior)
     if name is not None:
         return get_scheme(name)
-    difference = find_difference(text)
-    _refuse_unless(difference is None, path, f"Split.pattern ({difference})", text)
     try:
         scheme = get_scheme(f"regex:{text}")
     except SettingsError as error:
         raise ModelFileError(f"{path}: Split.pattern: {error}") from error
+    difference = find_difference(text)
+    _refuse_unless(difference is None, path, f"Split.pattern ({difference})", text)
     warnings.warn(
         f"{path}: the pattern {text!r} is no named scheme's; it is read as regex:PATTERN, whose "
         f"Unicode classes are those of {scheme.unicode_version}, and not of the file's own library",

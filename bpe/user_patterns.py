@@ -1,0 +1,114 @@
+r"""Patterns of users and of tokenizer files: refused, compiled and searched within bounds.
+
+A pattern may come with a stranger's tokenizer, and some patterns never end on some texts:
+`(?:a|a)+b` tries 2^n ways through n letters. So a search has a limit of time that grows with the
+text. Beyond it the run ends with a `SettingsError`, whatever the policy for bad records is: a
+document that counted as bad only on a slow machine would change the output.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import regex
+
+from bpe.errors import SettingsError
+
+__all__ = ["MOST_CHARACTERS", "check_pattern", "split_by_pattern"]
+
+MOST_CHARACTERS = 10_000
+"""Longest pattern; published ones have a few hundred characters."""
+
+_SECONDS = 30.0
+_CHARACTERS_PER_SECOND = 10_000  # a hundredth of what an ordinary pattern does
+_SHOWN_CHARACTERS = 200
+
+# A group that calls itself or another one. The memory of such a search has no bound.
+_GROUP_CALL = re.compile(
+    r"(?<!\\)(?:\\\\)*\(\?(?:R|[0-9&]|[+-](?:\s|#[^\n]*\n)*[0-9]|P[^<=)]*>)", re.DOTALL
+)
+
+
+def check_pattern(pattern: str) -> None:
+    """Raise `SettingsError` for a pattern that cannot be compiled or searched within bounds."""
+    if len(pattern) > MOST_CHARACTERS:
+        raise SettingsError(
+            f"{_named(pattern)} has {len(pattern):,} characters, and at most "
+            f"{MOST_CHARACTERS:,} are allowed; write a shorter one"
+        )
+    call = _GROUP_CALL.search(pattern)
+    if call is not None:
+        raise SettingsError(
+            f"{_named(pattern)} calls a group by {call.group().lstrip(chr(92))!r}: "
+            "recursion is not supported, since its memory has no bound; write the pattern without "
+            r"it (a literal parenthesis is written \()"
+        )
+    try:
+        _compile(pattern)
+    except (regex.error, RecursionError, MemoryError, OverflowError, ValueError) as error:
+        raise SettingsError(
+            f"{_named(pattern)}: the pattern does not compile: "
+            f"{str(error) or type(error).__name__}; it is read by the Python package `regex`"
+        ) from None
+
+
+def split_by_pattern(pattern: str, text: str) -> list[str]:
+    """Matches of a checked pattern, and the stretches between them, in order.
+
+    Raises `SettingsError` if the search takes longer than `search_seconds` or more memory than
+    there is, or if matches do not follow each other.
+    """
+    try:
+        return list(_matches_and_gaps(pattern, text))
+    except TimeoutError:
+        raise SettingsError(
+            f"{_named(pattern)}: a search of {len(text):,} characters took "
+            f"more than {search_seconds(len(text)):,.0f} s of processor time; the pattern has too "
+            "many ways to match this text: write it without nested or overlapping repetitions"
+        ) from None
+    except MemoryError:
+        raise SettingsError(
+            f"{_named(pattern)}: a search of {len(text):,} characters took "
+            "more memory than there is; write the pattern without nested repetitions, or divide "
+            "the text into shorter documents"
+        ) from None
+
+
+def search_seconds(characters: int) -> float:
+    """Limit of one document's search, in seconds of the process's processor time.
+
+    All threads of the process count, so it is long enough for a hundred of them.
+    """
+    return _SECONDS + characters / _CHARACTERS_PER_SECOND
+
+
+@lru_cache(maxsize=64)
+def _compile(pattern: str) -> regex.Pattern[str]:
+    return regex.compile(pattern)
+
+
+def _matches_and_gaps(pattern: str, text: str) -> Iterator[str]:
+    position = 0
+    for match in _compile(pattern).finditer(text, timeout=search_seconds(len(text))):
+        start, end = match.span()
+        if not position <= start <= end:
+            raise SettingsError(
+                f"{_named(pattern)} finds matches that do not follow each "
+                r"other from left to right; write it without (?r), and without \K in a look-ahead"
+            )
+        if start == end:
+            continue
+        if start > position:
+            yield text[position:start]
+        yield text[start:end]
+        position = end
+    if position < len(text):
+        yield text[position:]
+
+
+def _named(pattern: str) -> str:
+    spec = f"regex:{pattern}"
+    cut = "..." if len(spec) > _SHOWN_CHARACTERS else ""
+    return f"pre-tokenizer {spec[:_SHOWN_CHARACTERS]!r}{cut}"

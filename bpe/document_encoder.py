@@ -195,9 +195,7 @@ class DocumentEncoder:
     def _decoder(self) -> Decoder:
         with self._lock:
             if self._backend_decoder is None:
-                specials = self._model.special_tokens
-                texts = {token_id: text.encode() for text, token_id in specials.items()}
-                self._backend_decoder = get_backend().make_decoder(self._model.tokens | texts)
+                self._backend_decoder = get_backend().make_decoder(self._model.all_tokens)
             return self._backend_decoder
 
 

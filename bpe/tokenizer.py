@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe.added_tokens import AddedToken
 from bpe.document_encoder import DocumentEncoder
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
@@ -180,12 +181,12 @@ class Tokenizer:
 
     @property
     def vocab_size(self) -> int:
-        """Number of ids: tokens and special tokens. Imported ids may have gaps; see `max_id`."""
-        return len(self._model.tokens) + len(self._model.special_tokens)
+        """Number of ids: tokens and added tokens. Imported ids may have gaps; see `max_id`."""
+        return self._model.vocab_size
 
     @property
     def max_id(self) -> int:
-        """Largest id, special tokens included."""
+        """Largest id, added tokens included."""
         return self._model.max_id
 
     @property
@@ -212,6 +213,11 @@ class Tokenizer:
     def special_tokens(self) -> dict[str, int]:
         """Special tokens, text to id."""
         return dict(self._model.special_tokens)
+
+    @property
+    def added_tokens(self) -> tuple[AddedToken, ...]:
+        """Special tokens and others with an id of their own, by id."""
+        return tuple(self._model.added_tokens)
 
     @property
     def specials(self) -> SpecialTokens:

@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
+from bpe.added_tokens import AddedToken, check_added_tokens, special_added_tokens
 from bpe.backend import TIE_ORDERS, EncodingModel
 from bpe.errors import InputError, SettingsError, VocabularyError
 from bpe.printable_bytes import PRINTABLE_ORDER
@@ -28,7 +29,7 @@ MAX_ID = 2**32 - 1
 
 NORMALIZERS = (None, "NFC")
 
-_HEADER = "beam-bpe tokenizer content 1\n"
+_HEADER = "beam-bpe tokenizer content"
 _PROVENANCE = ("tie_order", "training", "post_processor")
 
 
@@ -39,7 +40,7 @@ class TokenizerModel:
     tokens: id to bytes, special tokens excluded; every single byte is there, no bytes are twice.
     merges: (left id, right id, new id); index = rank.
     scheme: how documents are cut into pre-tokens.
-    special_tokens: text to id.
+    added_tokens: texts with ids of their own, special ones among them, in the order of their ids.
     whole_piece: a pre-token that is a token as a whole is that token, whatever merges make of it.
     normalizer: None, or "NFC": documents are normalized first, and decode to their normal form.
     tie_order: order that training broke ties by; None for imported vocabularies, whose files do
@@ -53,7 +54,7 @@ class TokenizerModel:
     tokens: dict[int, bytes]
     merges: list[tuple[int, int, int]]
     scheme: Scheme
-    special_tokens: dict[str, int] = field(default_factory=dict)
+    added_tokens: Sequence[AddedToken] = ()
     whole_piece: bool = False
     normalizer: str | None = None
     tie_order: str | None = None
@@ -67,8 +68,10 @@ class TokenizerModel:
             raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
         _check_tokens(self.tokens)
         _check_merges(self.merges, self.tokens)
-        _check_ids(self.special_tokens.values())
-        self.specials.check_against(self.tokens)
+        _check_ids(token.id for token in self.added_tokens)
+        check_added_tokens(self.added_tokens, self.tokens)
+        in_order = sorted(self.added_tokens, key=lambda token: token.id)
+        object.__setattr__(self, "added_tokens", tuple(in_order))
 
     @classmethod
     def from_merges(
@@ -105,19 +108,36 @@ class TokenizerModel:
                 )
             tokens[new_id] = left + right
             triples.append((ids[left], ids[right], new_id))
+        specials = _number_from(256 + len(triples), special_tokens)
+        SpecialTokens(specials).check_against(tokens)
         return cls(
             tokens=tokens,
             merges=triples,
             scheme=scheme,
-            special_tokens=_number_from(256 + len(triples), special_tokens),
+            added_tokens=special_added_tokens(specials),
             tie_order=tie_order,
             training=dict(training or {}),
         )
 
     @cached_property
+    def special_tokens(self) -> dict[str, int]:
+        """The special ones of the added tokens, text to id."""
+        return {token.text: token.id for token in self.added_tokens if token.special}
+
+    @cached_property
     def specials(self) -> SpecialTokens:
         """The special tokens, ready to be found in documents."""
-        return SpecialTokens(self.special_tokens)
+        return SpecialTokens({token.text: token.id for token in self.added_tokens})
+
+    @cached_property
+    def all_tokens(self) -> dict[int, bytes]:
+        """Bytes of every id: those of an added token are its text."""
+        return {token.id: token.text.encode() for token in self.added_tokens} | self.tokens
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids."""
+        return len(self.all_tokens)
 
     @cached_property
     def encoding_model(self) -> EncodingModel:
@@ -132,7 +152,9 @@ class TokenizerModel:
         sorted keys, no white space and non-ASCII characters escaped: an object with `merges`
         ([left id, right id, new id] by rank), `normalizer`, `scheme` (its name),
         `special_tokens` ([id, text] by id), `tokens` ([id, hex bytes] by id),
-        `unicode_version` and `whole_piece`.
+        `unicode_version` and `whole_piece`. Where an added token is not special, or has a flag,
+        the line ends with 2, and in place of `special_tokens` there is `added_tokens`: [id, text,
+        special, normalized, lstrip, rstrip, single_word] by id.
         """
         content = self._content()
         lists = {name: content.pop(name) for name in ("merges", "tokens")}
@@ -144,27 +166,26 @@ class TokenizerModel:
         written["merges"] = _write_rows("[%d,%d,%d]", lists["merges"])
         written["tokens"] = _write_rows('[%d,"%s"]', lists["tokens"])
         text = ",".join(f'"{name}":{written[name]}' for name in sorted(written))
-        return hashlib.sha256(f"{_HEADER}{{{text}}}".encode()).hexdigest()
+        version = 2 if "added_tokens" in content else 1
+        return hashlib.sha256(f"{_HEADER} {version}\n{{{text}}}".encode()).hexdigest()
 
     @cached_property
     def max_id(self) -> int:
-        """Largest id, special tokens included."""
-        return max((*self.tokens, *self.special_tokens.values()))
+        """Largest id, added tokens included."""
+        return max(self.all_tokens)
 
     def token_bytes(self, token_id: int) -> bytes:
-        """Bytes of one id; a special token's are its text. `InputError` for an unknown id."""
-        data = self.tokens.get(token_id)
-        if data is not None:
-            return data
-        for text, special_id in self.special_tokens.items():
-            if special_id == token_id:
-                return text.encode()
-        raise InputError(f"id {token_id!r} is {self.no_such_id()}")
+        """Bytes of one id; an added token's are its text. `InputError` for an unknown id."""
+        data = self.all_tokens.get(token_id)
+        if data is None:
+            raise InputError(f"id {token_id!r} is {self.no_such_id()}")
+        return data
 
     def find_token(self, token: str | int) -> int:
         """Id of a token named by its text or its id; see `Tokenizer.token_id`."""
-        if isinstance(token, str) and token in self.special_tokens:
-            return self.special_tokens[token]
+        for added in self.added_tokens:
+            if token == added.text:
+                return added.id
         if isinstance(token, int) or (token.isascii() and token.isdigit()):
             self.token_bytes(int(token))
             return int(token)
@@ -180,14 +201,13 @@ class TokenizerModel:
 
     def no_such_id(self) -> str:
         """Say that an id is unknown, for messages: `no id of this vocabulary (...)`."""
-        count = len(self.tokens) + len(self.special_tokens)
-        return f"no id of this vocabulary ({count} ids, the largest is {self.max_id})"
+        return f"no id of this vocabulary ({self.vocab_size} ids, the largest is {self.max_id})"
 
     @property
     def has_merge_order(self) -> bool:
         """Whether the ids are those of a trained vocabulary: bytes 0-255, then merges by rank.
 
-        Special tokens may have any ids.
+        Added tokens may have any ids.
         """
         made = [new_id for _, _, new_id in self.merges]
         return made == list(range(256, len(self.tokens))) and all(
@@ -195,10 +215,11 @@ class TokenizerModel:
         )
 
     def truncate(self, vocab_size: int) -> TokenizerModel:
-        """Model with the first merges only, so that 256 + merges + specials = vocab_size.
+        """Model with the first merges only, so that 256 + merges + added tokens = vocab_size.
 
-        Special tokens get the last ids, in the order of their ids before. The training record
-        becomes that of the smaller size, with last_merge_count None: not known.
+        Added tokens get the last ids, in the order of their ids before; a post-processor, which
+        names the old ones, is dropped. The training record becomes that of the smaller size, with
+        last_merge_count None: not known.
 
         Raises `SettingsError` for a size out of range, `VocabularyError` if ids are not in merge
         order.
@@ -208,25 +229,34 @@ class TokenizerModel:
                 "this vocabulary cannot be truncated: its ids are not the 256 bytes followed by "
                 "the merges in rank order, so that a prefix of the merges is no prefix of the ids"
             )
-        least, most = 256 + len(self.special_tokens), len(self.tokens) + len(self.special_tokens)
+        shared = [token for token in self.added_tokens if token.id in self.tokens]
+        if shared:
+            raise VocabularyError(
+                f"this vocabulary cannot be truncated: its added token {shared[0].text!r} is an "
+                "ordinary token too, and cannot be numbered anew"
+            )
+        least, most = 256 + len(self.added_tokens), self.vocab_size
         if not least <= vocab_size <= most:
             raise SettingsError(
                 f"vocab size {vocab_size} is out of range: this vocabulary of {most} can be "
-                f"truncated to {least} (256 bytes and {least - 256} special tokens) up to {most}"
+                f"truncated to {least} (256 bytes and {least - 256} added tokens) up to {most}"
             )
         kept = vocab_size - least
-        by_id = sorted(self.special_tokens, key=self.special_tokens.__getitem__)
         return dataclasses.replace(
             self,
             tokens={token_id: self.tokens[token_id] for token_id in range(256 + kept)},
             merges=self.merges[:kept],
-            special_tokens=_number_from(256 + kept, by_id),
+            added_tokens=[
+                dataclasses.replace(token, id=256 + kept + index)
+                for index, token in enumerate(self.added_tokens)
+            ],
             training=self._training_of(vocab_size),
+            post_processor=None,
         )
 
     def _training_of(self, vocab_size: int) -> dict[str, Any]:
         """The training record of a smaller size: that training stops at its vocabulary size."""
-        if vocab_size == len(self.tokens) + len(self.special_tokens):
+        if vocab_size == self.vocab_size:
             return self.training
         # How often the last merge occurred is on record for the largest size alone.
         new = {"vocab_size": vocab_size, "stop_reason": "vocab_size", "last_merge_count": None}
@@ -247,7 +277,10 @@ class TokenizerModel:
             tokens={token_id: bytes.fromhex(data) for token_id, data in content["tokens"]},
             merges=[(left, right, new) for left, right, new in content["merges"]],
             scheme=dataclasses.replace(scheme, unicode_version=content["unicode_version"]),
-            special_tokens={text: token_id for token_id, text in content["special_tokens"]},
+            added_tokens=[
+                AddedToken(text, token_id, *flags)
+                for token_id, text, *flags in _added_rows(content)
+            ],
             whole_piece=content["whole_piece"],
             normalizer=content["normalizer"],
             **stored["provenance"],
@@ -259,10 +292,21 @@ class TokenizerModel:
             "unicode_version": self.scheme.unicode_version,
             "normalizer": self.normalizer,
             "whole_piece": self.whole_piece,
-            "special_tokens": sorted((i, text) for text, i in self.special_tokens.items()),
+            **self._added_content(),
             "tokens": [(token_id, self.tokens[token_id].hex()) for token_id in sorted(self.tokens)],
             "merges": self.merges,
         }
+
+    def _added_content(self) -> dict[str, Any]:
+        """Added tokens as rows by id; plain ones as they were written before there were others."""
+        if all(token.is_plain for token in self.added_tokens):
+            return {"special_tokens": [(token.id, token.text) for token in self.added_tokens]}
+        rows = [dataclasses.astuple(token) for token in self.added_tokens]
+        return {"added_tokens": [(token_id, text, *flags) for text, token_id, *flags in rows]}
+
+
+def _added_rows(content: Mapping[str, Any]) -> Any:
+    return content["added_tokens"] if "added_tokens" in content else content["special_tokens"]
 
 
 def _write_rows(row: str, values: Sequence[tuple[Any, ...]]) -> str:

@@ -19,7 +19,7 @@ _lock = threading.Lock()
 def token_lengths(tokenizer: Tokenizer) -> npt.NDArray[np.int64]:
     """Bytes of each id, -1 for one that no token has: int64, `max_id + 1` entries, not to write to.
 
-    Special tokens count as their text.
+    Added tokens count as their text.
     """
     global _latest  # noqa: PLW0603 - a cache
     with _lock:
@@ -29,11 +29,8 @@ def token_lengths(tokenizer: Tokenizer) -> npt.NDArray[np.int64]:
 
 
 def _table(tokenizer: Tokenizer) -> npt.NDArray[np.int64]:
-    model = tokenizer.model
     lengths = np.full(tokenizer.max_id + 1, -1, np.int64)
-    for token_id, data in model.tokens.items():
+    for token_id, data in tokenizer.model.all_tokens.items():
         lengths[token_id] = len(data)
-    for text, token_id in model.special_tokens.items():
-        lengths[token_id] = len(text.encode())
     lengths.setflags(write=False)
     return lengths

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from bpe.added_tokens import AddedToken, special_added_tokens
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.file_access import parse_json_object, read_text, write_file
-from bpe.printable_bytes import from_printables, to_printable
+from bpe.printable_bytes import from_printable, from_printables, to_printable
 from bpe.schemes import Scheme
 from bpe.tokenizer_model import TokenizerModel
 
@@ -24,6 +25,7 @@ __all__ = [
     "SpelledMerges",
     "build_model",
     "find_gpt2_files",
+    "is_whole_pretoken",
     "parse_merge_lines",
     "parse_vocab",
     "read_gpt2_files",
@@ -83,7 +85,7 @@ def read_gpt2_files(
     for text in special_tokens:
         if text not in vocab:
             raise ModelFileError(f"{vocab_json} has no entry for the special token {text!r}")
-    specials = {text: vocab[text] for text in special_tokens}
+    specials = special_added_tokens({text: vocab[text] for text in special_tokens})
     try:
         return build_model(
             vocab, merges, specials, scheme=scheme, vocab_name=vocab_json, merges_name=merges_txt
@@ -141,20 +143,30 @@ def _is_pair(merge: str) -> bool:
 def build_model(
     vocab: Mapping[str, int],
     merges: SpelledMerges,
-    special_tokens: Mapping[str, int],
+    added_tokens: Collection[AddedToken],
     *,
     scheme: Scheme,
     vocab_name: PathLike,
     merges_name: PathLike,
+    ordinary: Collection[str] | None = None,
     **options: Any,
 ) -> TokenizerModel:
     """Model of a spelled vocabulary.
 
-    vocab may hold the special tokens or not. options: further fields of `TokenizerModel`.
+    vocab may hold the added tokens or not. ordinary: texts of those that are ordinary tokens too;
+    None for those whose ids ordinary text can get: as a single byte, by a merge, or as a whole
+    pre-token. options: further fields of `TokenizerModel`.
     """
-    ids = {
-        spelling: token_id for spelling, token_id in vocab.items() if spelling not in special_tokens
-    }
+    alone = {token.text for token in added_tokens}
+    if ordinary is None:
+        alone.difference_update(merges.lefts, merges.rights)
+        alone.difference_update(map(operator.add, merges.lefts, merges.rights))
+        alone = {text for text in alone if len(from_printable(text) or b"") != 1}
+        if options.get("whole_piece"):
+            alone = {text for text in alone if not is_whole_pretoken(text, scheme)}
+    else:
+        alone.difference_update(ordinary)
+    ids = {spelling: token_id for spelling, token_id in vocab.items() if spelling not in alone}
     tokens: dict[int, bytes] = {}
     for (spelling, token_id), data in zip(ids.items(), from_printables(ids), strict=True):
         if data is None:
@@ -174,13 +186,23 @@ def build_model(
             tokens=tokens,
             merges=triples,
             scheme=scheme,
-            special_tokens=dict(special_tokens),
+            added_tokens=tuple(added_tokens),
             **options,
         )
     except (KeyError, VocabularyError):
         # What is wrong with a merge is said with its place in the file.
         _name_bad_merge(merges, ids, vocab, vocab_name, merges_name)
         raise
+
+
+def is_whole_pretoken(spelling: str, scheme: Scheme) -> bool:
+    """Whether a pre-token of some valid text is spelled like this."""
+    data = from_printable(spelling)
+    try:
+        is_text = data is not None and bool(data.decode())
+    except UnicodeDecodeError:
+        return False
+    return is_text and (not scheme.is_named or scheme.split(data or b"") == [data])
 
 
 def _name_bad_merge(
@@ -211,7 +233,7 @@ def _name_bad_merge(
 def render_vocab(model: TokenizerModel) -> str:
     """vocab.json of a model: all tokens and special tokens, by id."""
     entries = {token_id: to_printable(data) for token_id, data in model.tokens.items()}
-    entries |= {token_id: text for text, token_id in model.special_tokens.items()}
+    entries |= {token.id: token.text for token in model.added_tokens}
     spelled = {entries[token_id]: token_id for token_id in sorted(entries)}
     return json.dumps(spelled, ensure_ascii=False, separators=(",", ":")) + "\n"
 

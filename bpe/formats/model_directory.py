@@ -1,7 +1,7 @@
 """Our own model directory: a tokenizer with everything that is needed to trust it.
 
-    config.json      format version, scheme, special tokens, training record, sha256 of the others
-    vocab.json       tokens and special tokens, in GPT-2's format
+    config.json      format version, scheme, added tokens, training record, sha256 of the others
+    vocab.json       tokens and added tokens, in GPT-2's format
     merges.txt       merges by rank, in GPT-2's format
     tokenizer.json   for Hugging Face's library; left out, and config.json says why, where that
                      library cannot do the same
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bpe.added_tokens import AddedToken, special_added_tokens
 from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
 from bpe.formats.file_access import (
     decode_text,
@@ -61,7 +62,7 @@ __all__ = [
 ]
 
 CONFIG_NAME = "config.json"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _FORMAT = "beam-bpe tokenizer"
 _VOCAB, _MERGES, _HUGGING_FACE, _GOLDEN = (
@@ -123,14 +124,17 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
         "format_version": FORMAT_VERSION,
         "written_by": written_by,
         "digest": model.digest,
-        "vocab_size": len(model.tokens) + len(model.special_tokens),
+        "vocab_size": model.vocab_size,
         "scheme": model.scheme.name,
         "unicode_version": model.scheme.unicode_version,
         "tie_order": model.tie_order,
         "whole_piece": model.whole_piece,
         "normalizer": model.normalizer,
         "lossy": model.normalizer is not None,
-        "special_tokens": model.special_tokens,
+        "added_tokens": [
+            {**token.to_json(), "ordinary": token.id in model.tokens}
+            for token in model.added_tokens
+        ],
         "post_processor": model.post_processor,
         "training": model.training,
         "without_tokenizer_json": without,
@@ -178,21 +182,23 @@ def read_model_directory(directory: PathLike) -> tuple[TokenizerModel, list[Gold
     config = _read_config(directory)
     contents = _read_verified(directory, config)
     vocab_path, merges_path = Path(directory, _VOCAB), Path(directory, _MERGES)
-    specials = _member(config, "special_tokens", dict, directory)
+    added, ordinary = _read_added_tokens(config, directory)
     vocab = parse_vocab(parse_json_object(contents[_VOCAB], vocab_path), vocab_path)
-    if any(vocab.get(text) != token_id for text, token_id in specials.items()):
-        raise ModelFileError(
-            f"{Path(directory, CONFIG_NAME)}: special tokens are {specials}, and vocab.json gives "
-            "them other ids, or none; write the directory again"
-        )
+    for token in added:
+        if vocab.get(token.text) != token.id:
+            raise ModelFileError(
+                f"{Path(directory, CONFIG_NAME)}: added token {token.text!r} has id {token.id}, "
+                "and vocab.json gives it another id, or none; write the directory again"
+            )
     try:
         model = build_model(
             vocab,
             parse_merge_lines(contents[_MERGES], merges_path),
-            specials,
+            added,
             scheme=_read_scheme(config, directory),
             vocab_name=vocab_path,
             merges_name=merges_path,
+            ordinary=ordinary,
             whole_piece=_member(config, "whole_piece", bool, directory),
             normalizer=config.get("normalizer"),
             tie_order=config.get("tie_order"),
@@ -259,10 +265,10 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
             "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
         )
-    if config.get("format_version") != FORMAT_VERSION:
+    if config.get("format_version") not in (1, FORMAT_VERSION):
         raise ModelFileError(
             f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
-            f"{FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
+            f"1 and {FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
         )
     return config
 
@@ -296,6 +302,25 @@ def _member(config: Mapping[str, Any], name: str, kind: type, directory: PathLik
             "expected; write the directory again"
         )
     return value
+
+
+def _read_added_tokens(
+    config: Mapping[str, Any], directory: PathLike
+) -> tuple[tuple[AddedToken, ...], list[str]]:
+    """The added tokens, and the texts of those that are ordinary tokens too."""
+    if config["format_version"] == 1:
+        return special_added_tokens(_member(config, "special_tokens", dict, directory)), []
+    names = {field.name for field in dataclasses.fields(AddedToken)}
+    rows = _member(config, "added_tokens", list, directory)
+    for row in rows:
+        if not isinstance(row, dict) or set(row) != {*names, "ordinary"}:
+            raise ModelFileError(
+                f"{Path(directory, CONFIG_NAME)}: 'added_tokens' holds {row!r}, where an object "
+                f"with {', '.join(sorted(names))} and ordinary is expected; write the directory "
+                "again"
+            )
+    added = [AddedToken(**{name: row[name] for name in names}) for row in rows]
+    return tuple(added), [row["text"] for row in rows if row["ordinary"]]
 
 
 def _read_scheme(config: Mapping[str, Any], directory: PathLike) -> Scheme:

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bpe.added_tokens import special_added_tokens
 from bpe.backend import get_backend
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import read_file, write_file
@@ -107,7 +108,7 @@ def read_tiktoken_ranks(
             tokens={rank: token for token, rank in ranks.items()},
             merges=merges,
             scheme=scheme,
-            special_tokens=dict(special_tokens),
+            added_tokens=special_added_tokens(special_tokens),
             whole_piece=bool(unmerged),
         )
     except VocabularyError as error:

@@ -12,9 +12,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bpe.added_tokens import AddedToken
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import parse_json_object, read_text, write_file
-from bpe.formats.gpt2_files import SpelledMerges, build_model, parse_vocab
+from bpe.formats.gpt2_files import (
+    SpelledMerges,
+    build_model,
+    is_whole_pretoken,
+    parse_vocab,
+)
 from bpe.formats.huggingface_patterns import (
     find_difference,
     scheme_name_of,
@@ -38,14 +44,15 @@ _MODEL_VALUES: Mapping[str, tuple[object, ...]] = {
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
 }
+# Of an added token; what a file does not say is false.
+_FLAGS = dict.fromkeys(("special", "normalized", "lstrip", "rstrip", "single_word"), False)
 
 
 def read_tokenizer_json(path: PathLike) -> TokenizerModel:
     """Model of a tokenizer.json.
 
     Ids are the file's, rank is a merge's index. `ignore_merges` becomes `whole_piece`; added
-    tokens become special tokens, found in text only where special_text="allow" (Hugging Face
-    always looks for them); the post-processor is recorded and never applied; NFC is honoured.
+    tokens keep their flags; the post-processor is recorded and never applied; NFC is honoured.
     A pattern that is no named scheme's is read as `regex:PATTERN`, with a `UserWarning`.
 
     Raises `ModelFileError` that names the file, the setting and its value.
@@ -83,20 +90,20 @@ def render_tokenizer_json(model: TokenizerModel) -> str:
     Raises `SettingsError` for a pattern, `VocabularyError` for ids, that cannot be written.
     """
     vocab = {to_printable(model.tokens[token_id]): token_id for token_id in sorted(model.tokens)}
-    by_id = sorted(model.special_tokens.items(), key=lambda item: item[1])
-    if [token_id for _, token_id in by_id] != list(range(len(vocab), len(vocab) + len(by_id))):
+    alone = [token for token in model.added_tokens if token.id not in model.tokens]
+    if [token.id for token in alone] != list(range(len(vocab), len(vocab) + len(alone))):
         # The library numbers added tokens itself, from the vocabulary's size up; only what is in
         # the vocabulary keeps its id.
-        _check_hidden_specials(model)
-        vocab |= dict(by_id)
+        _check_hidden_tokens(model, alone)
+        vocab |= {token.text: token.id for token in alone}
     document = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [_added_token(text, token_id) for text, token_id in by_id],
+        "added_tokens": [_render_added_token(token) for token in model.added_tokens],
         "normalizer": {"type": model.normalizer} if model.normalizer else None,
         "pre_tokenizer": _render_pre_tokenizer(model.scheme),
-        "post_processor": None,
+        "post_processor": model.post_processor,
         "decoder": _byte_level(),
         "model": {
             "type": "BPE",
@@ -185,8 +192,8 @@ def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
 
 def _read_added_tokens(
     added: list[Any], vocab: Mapping[str, int], normalizer: str | None, path: PathLike
-) -> dict[str, int]:
-    specials: dict[str, int] = {}
+) -> list[AddedToken]:
+    found: dict[str, AddedToken] = {}
     for index, entry in enumerate(added):
         place = f"added_tokens[{index}]"
         if (
@@ -204,9 +211,14 @@ def _read_added_tokens(
             raise ModelFileError(
                 f"{path}: {place} ({text!r}) has id {token_id}, model.vocab says {vocab[text]}"
             )
-        if specials.setdefault(text, token_id) != token_id:
+        flags = {name: entry.get(name, _FLAGS[name]) for name in _FLAGS}
+        if not set(map(type, flags.values())) <= {bool}:
+            raise ModelFileError(f"{path}: {place} is {entry!r}; its flags must be true or false")
+        if text in found and found[text].id != token_id:
             raise ModelFileError(f"{path}: {place} ({text!r}) is there already, with another id")
-    return specials
+        # Of several entries the library keeps the last.
+        found[text] = AddedToken(text, token_id, **flags)
+    return list(found.values())
 
 
 def _read_scheme(pre_tokenizer: Any, path: PathLike) -> Scheme:
@@ -259,21 +271,22 @@ def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
     return scheme
 
 
-def _check_hidden_specials(model: TokenizerModel) -> None:
+def _check_hidden_tokens(model: TokenizerModel, alone: list[AddedToken]) -> None:
     if not model.whole_piece:
         return
-    for text, token_id in model.special_tokens.items():
-        if model.scheme.split(text.encode()) == [text.encode()]:
+    for token in alone:
+        if is_whole_pretoken(token.text, model.scheme):
             raise VocabularyError(
-                f"special token {text!r} (id {token_id}) is one whole pre-token of scheme "
+                f"special token {token.text!r} (id {token.id}) is one whole pre-token of scheme "
                 f"{model.scheme.name!r}, and ignore_merges would give its id to ordinary text; "
                 f"give the special tokens the ids from {len(model.tokens)} up"
             )
 
 
-def _added_token(text: str, token_id: int) -> dict[str, Any]:
-    flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "normalized"), False)
-    return {"id": token_id, "content": text, **flags, "special": True}
+def _render_added_token(token: AddedToken) -> dict[str, Any]:
+    names = ("single_word", "lstrip", "rstrip", "normalized", "special")
+    flags = {name: getattr(token, name) for name in names}
+    return {"id": token.id, "content": token.text, **flags}
 
 
 def _byte_level() -> dict[str, Any]:

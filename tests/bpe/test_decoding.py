@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bpe import InputError, SettingsError, Tokenizer
+from bpe.added_tokens import special_added_tokens
 from bpe.backend import Backend, Decoder
 
 FAR_ID = 2**32 - 1  # beyond any table by id
@@ -144,5 +145,5 @@ def test_batches_that_cannot_be_decoded(ids: pa.Array, message: str) -> None:
 
 @pytest.mark.usefixtures("backend")
 def test_a_special_token_with_the_largest_id_there_is() -> None:
-    tokenizer = Tokenizer(replace(make().model, special_tokens={"<x>": FAR_ID}))
+    tokenizer = Tokenizer(replace(make().model, added_tokens=special_added_tokens({"<x>": FAR_ID})))
     assert tokenizer.decode([64, FAR_ID]) == b"a<x>"

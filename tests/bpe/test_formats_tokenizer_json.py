@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bpe import ModelFileError, SettingsError, Tokenizer, VocabularyError
+from bpe.added_tokens import AddedToken, special_added_tokens
 from bpe.formats.tokenizer_json import render_tokenizer_json
 from bpe.printable_bytes import PRINTABLE_ORDER, to_printable
 from bpe.schemes import get_scheme
@@ -76,7 +77,9 @@ def test_the_file_is_read(tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_huggingface(write(tmp_path))
     assert tokenizer.scheme.name == "gpt2"
     assert tokenizer.merges == [(b" ", b"t"), (b" t", b"h")]
-    assert tokenizer.special_tokens == {"<|end|>": 258, "<think>": 259}
+    assert tokenizer.special_tokens == {"<|end|>": 258}
+    think = AddedToken("<think>", 259, special=False)
+    assert tokenizer.added_tokens == (AddedToken("<|end|>", 258), think)
     assert not tokenizer.model.whole_piece
     assert tokenizer.encode(" th<think>", special_text="allow").tolist() == [257, 259]
 
@@ -253,7 +256,6 @@ def at_top(**changes: Any) -> Change:
         (in_added(single_word=True), r"added_tokens\[0\] \('<\|end\|>'\)\.single_word is true"),
         (in_added(id=7), r"added_tokens\[0\] \('<\|end\|>'\) has id 7, model\.vocab says 258"),
         (in_added(content=None), r"added_tokens\[0\] is \{.*needs a content and an id"),
-        (in_added(content="Ġth", id=257), r"'Ġth' is a special token"),
         (in_model(vocab=None), r"'vocab' is missing, where a dict is expected"),
         (in_model(merges={}), r"'merges' is a dict, where a list is expected"),
         (at_top(model=None), r"'model' is missing"),
@@ -285,14 +287,45 @@ def test_a_normalized_special_token_is_refused_beside_a_normalizer(tmp_path: Pat
         Tokenizer.from_huggingface(write(tmp_path, change))
 
 
-def test_a_token_that_spells_a_special_token_is_refused(tmp_path: Path) -> None:
-    def change(document: dict[str, Any]) -> None:
-        document["model"]["vocab"]["th"] = 300
-        document["added_tokens"][1] = {"id": 301, "content": "éé"}
-        document["model"]["vocab"]["Ã©Ã©"] = 302
+@pytest.mark.parametrize("ignore_merges", [False, True])
+def test_an_added_token_that_ordinary_text_can_be_is_both(
+    ignore_merges: bool,  # noqa: FBT001
+    tmp_path: Path,
+) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
 
-    with pytest.raises(ModelFileError, match=r"token 302 .*spells the special token 'éé'"):
-        Tokenizer.from_huggingface(write(tmp_path, change))
+    def change(document: dict[str, Any]) -> None:
+        document["model"]["vocab"] |= {"th": 260, "the": 261, "Ã©Ã©": 262, "xyz": 263}
+        document["model"]["merges"] += ["t h", "th e"]
+        document["model"]["ignore_merges"] = ignore_merges
+        document["added_tokens"] += [
+            {"id": token_id, "content": content, "special": True, **FLAGS}
+            for content, token_id in (("the", 261), ("éé", 264), ("xyz", 263), ("a", BYTES["a"]))
+        ]
+
+    path = write(tmp_path, change)
+    ours = Tokenizer.from_huggingface(path)
+    theirs = tokenizers.Tokenizer.from_file(str(path))
+    theirs.encode_special_tokens = True
+    for text in ("the a éé xyz", "thethe", "xyz", "xyzxyz", "éé"):
+        expected = theirs.encode(text, add_special_tokens=False).ids
+        assert ours.encode(text).tolist() == expected
+        assert ours.decode(expected) == text.encode()
+    assert (263 in ours.model.tokens) == ignore_merges
+    ours.to_huggingface(tmp_path / "again.json")
+    assert Tokenizer.from_huggingface(tmp_path / "again.json").model == ours.model
+    ours.save(tmp_path / "model")
+    assert Tokenizer.load(tmp_path / "model").model == ours.model
+
+
+def test_flags_and_the_post_processor_are_written_again(tmp_path: Path) -> None:
+    path = write(tmp_path)
+    again = tmp_path / "again.json"
+    Tokenizer.from_huggingface(path).to_huggingface(again)
+    before, after = json.loads(path.read_text()), json.loads(again.read_text())
+    assert after["added_tokens"] == before["added_tokens"]
+    assert after["post_processor"] == FRAMING
+    assert Tokenizer.from_huggingface(again).model == Tokenizer.from_huggingface(path).model
 
 
 # ---- writing -------------------------------------------------------------------------------
@@ -333,7 +366,7 @@ def test_a_users_pattern_is_written_if_both_libraries_read_it_alike(tmp_path: Pa
 
 def test_whole_piece_tokens_are_written_as_ignore_merges(tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")
-    model = replace(make().model, special_tokens={}, tokens={**make().model.tokens, 258: b" xyz"})
+    model = replace(make().model, added_tokens=(), tokens={**make().model.tokens, 258: b" xyz"})
     for whole_piece in (True, False):
         tokenizer = Tokenizer(replace(model, whole_piece=whole_piece))
         tokenizer.to_huggingface(tmp_path / "tokenizer.json")
@@ -344,7 +377,9 @@ def test_whole_piece_tokens_are_written_as_ignore_merges(tmp_path: Path) -> None
 
 def test_ids_that_would_reach_ordinary_text_are_refused(tmp_path: Path) -> None:
     # With ignore_merges, an entry of the vocabulary is given to any pre-token spelled like it.
-    model = replace(make("none").model, special_tokens={"<|end|>": 500}, whole_piece=True)
+    model = replace(
+        make("none").model, added_tokens=special_added_tokens({"<|end|>": 500}), whole_piece=True
+    )
     with pytest.raises(VocabularyError, match=r"x\.json cannot be written: special token '<\|end"):
         Tokenizer(model).to_huggingface(tmp_path / "x.json")
     Tokenizer(replace(model, scheme=get_scheme("gpt2"))).to_huggingface(tmp_path / "x.json")

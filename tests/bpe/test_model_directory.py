@@ -20,6 +20,7 @@ from bpe import (
     Tokenizer,
     load_tokenizer,
 )
+from bpe.added_tokens import AddedToken
 from bpe.formats import file_access, model_directory
 from tests.bpe.model_cases import MERGES, edit, make
 
@@ -56,7 +57,12 @@ def test_what_is_saved_loads_back(scheme: str, tmp_path: Path) -> None:
 def test_every_field_survives(tmp_path: Path) -> None:
     model = replace(
         make().model,
-        special_tokens={"<x>": 70000, "é ü": 300},
+        added_tokens=[
+            AddedToken("é ü", 300, special=False, lstrip=True),
+            AddedToken("ab", 256, single_word=True),
+            AddedToken("<x>", 70000),
+            AddedToken("   ", 70001, special=False, normalized=True, rstrip=True),
+        ],
         tokens={**make().model.tokens, 400: b"whole", 401: b"\xff\xff"},
         whole_piece=True,
         normalizer="NFC",
@@ -68,6 +74,15 @@ def test_every_field_survives(tmp_path: Path) -> None:
     assert Tokenizer.load(tmp_path / "model").model == model
 
 
+def test_a_directory_of_format_1_is_read(directory: Path) -> None:
+    def to_format_1(config: dict[str, Any]) -> None:
+        del config["added_tokens"]
+        config.update(format_version=1, special_tokens={"<|end|>": 260, "fin": 261})
+
+    edit(directory / "config.json", to_format_1)
+    assert Tokenizer.load(directory).digest == make().digest
+
+
 def test_saving_twice_gives_the_same_bytes(directory: Path, tmp_path: Path) -> None:
     Tokenizer.load(directory).save(tmp_path / "again")
     for name in NAMES:
@@ -77,12 +92,17 @@ def test_saving_twice_gives_the_same_bytes(directory: Path, tmp_path: Path) -> N
 def test_the_configuration_tells_what_the_tokenizer_is(directory: Path) -> None:
     config = json.loads((directory / "config.json").read_text())
     assert config["format"] == "beam-bpe tokenizer"
-    assert config["format_version"] == 1
+    assert config["format_version"] == 2
     assert config["scheme"] == "gpt2"
     assert config["tie_order"] == "id"
     assert config["unicode_version"] == "16.0.0"
     assert config["vocab_size"] == 262
-    assert config["special_tokens"] == {"<|end|>": 260, "fin": 261}
+    plain = {"special": True} | dict.fromkeys(("normalized", "lstrip", "rstrip"), False)
+    plain |= {"single_word": False, "ordinary": False}
+    assert config["added_tokens"] == [
+        {"text": "<|end|>", "id": 260, **plain},
+        {"text": "fin", "id": 261, **plain},
+    ]
     assert config["training"]["inputs"] == ["é.txt"]
     assert config["without_tokenizer_json"] is None
     assert config["lossy"] is False
@@ -224,7 +244,7 @@ def test_a_missing_file_is_named(name: str, directory: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format_version=2), r"format_version is 2, .* reads 1; it was written"),
+        (lambda c: c.update(format_version=3), r"format_version is 3, .* reads 1 and 2; it was wr"),
         (lambda c: c.pop("format"), r"config\.json: format is None, .*another program"),
         (lambda c: c.update(scheme="cl100k"), r"config\.json: the digest is .* was changed after"),
         (lambda c: c.update(scheme="gpt7"), r"config\.json: unknown pre-tokenizer 'gpt7'"),
@@ -232,7 +252,9 @@ def test_a_missing_file_is_named(name: str, directory: Path) -> None:
         (lambda c: c.update(whole_piece=True), r"config\.json: the digest is"),
         (lambda c: c.update(normalizer="NFKC"), r"normalizer 'NFKC' is not known"),
         (lambda c: c.update(unicode_version="15.1.0"), r"of 15\.1\.0, these are of 16\.0\.0; use"),
-        (lambda c: c.update(special_tokens={"<|end|>": 5}), r"special tokens are .*other ids"),
+        (lambda c: c["added_tokens"][0].update(id=5), r"'<\|end\|>' has id 5, .*another id"),
+        (lambda c: c["added_tokens"][0].pop("lstrip"), r"'added_tokens' holds .*ordinary is exp"),
+        (lambda c: c["added_tokens"][1].update(special=False), r"config\.json: the digest is"),
         (lambda c: c["files"].pop("golden.jsonl"), r"'files' does not list golden\.jsonl"),
         (lambda c: c["files"].update({"../x": ""}), r"'files' lists '\.\./x'"),
     ],

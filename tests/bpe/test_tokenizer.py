@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import bpe
 from bpe import InputError, SettingsError, Tokenizer
+from bpe.added_tokens import special_added_tokens
 from bpe.printable_bytes import PRINTABLE_ORDER, from_printable, to_printable
 from tests.bpe.small_tokenizer import FIRST_SPECIAL, MERGES, SPECIAL_TOKENS, make, make_nfc
 
@@ -195,7 +196,7 @@ def test_token_bytes_names_an_unknown_id() -> None:
 
 
 def test_an_id_in_a_gap_is_unknown() -> None:
-    model = replace(make().model, special_tokens={"<x>": 300})
+    model = replace(make().model, added_tokens=special_added_tokens({"<x>": 300}))
     with pytest.raises(InputError, match=r"ids\[0\] is 280, which is no id"):
         Tokenizer(model).decode([280])
     assert Tokenizer(model).decode([300]) == b"<x>"
@@ -290,13 +291,17 @@ def test_threads_change_nothing() -> None:
 
 @pytest.mark.usefixtures("backend")
 def test_ids_are_uint32_where_a_special_tokens_id_is_large() -> None:
-    tokenizer = Tokenizer(replace(make().model, special_tokens={"<|end|>": 65536}))
+    tokenizer = Tokenizer(
+        replace(make().model, added_tokens=special_added_tokens({"<|end|>": 65536}))
+    )
     for special_text in ("text", "allow"):
         encoded = tokenizer.encode_batch(pa.array(["a<|end|>"]), special_text=special_text)
         assert encoded.type == pa.large_list(pa.uint32())
     assert encoded.to_pylist() == [[64, 65536]]
     assert tokenizer.id_type == pa.uint32()
-    largest = Tokenizer(replace(make().model, special_tokens={"<|end|>": 65535}))
+    largest = Tokenizer(
+        replace(make().model, added_tokens=special_added_tokens({"<|end|>": 65535}))
+    )
     assert largest.id_type == pa.uint16()
 
 

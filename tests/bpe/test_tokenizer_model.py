@@ -7,10 +7,12 @@ import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bpe import InputError, ModelFileError, SettingsError, Tokenizer, VocabularyError
+from bpe.added_tokens import AddedToken
 from bpe.printable_bytes import PRINTABLE_ORDER
 from bpe.tokenizer_model import TokenizerModel
 from tests.bpe.small_tokenizer import FIRST_SPECIAL, MERGES, SPECIAL_TOKENS, make, make_nfc
@@ -64,6 +66,37 @@ def test_the_digest_is_made_as_documented() -> None:
     assert tokenizer.digest == digest
 
 
+def test_flags_are_part_of_the_digest_as_documented() -> None:
+    plain = Tokenizer.from_merges(MERGES[:1], pretokenizer="gpt2", special_tokens=["<é>"]).model
+    digests = {plain.digest}
+    for position, flag in enumerate(
+        ("special", "normalized", "lstrip", "rstrip", "single_word"), start=2
+    ):
+        row: list[Any] = [257, "<é>", True, False, False, False, False]
+        row[position] = not row[position]
+        token = AddedToken("<é>", 257, **{flag: row[position]})
+        model = replace(plain, added_tokens=[token])
+        content = {
+            "added_tokens": [row],
+            "merges": [[64, 65, 256]],
+            "normalizer": None,
+            "scheme": "gpt2",
+            "tokens": [[rank, f"{byte:02x}"] for rank, byte in enumerate(PRINTABLE_ORDER)]
+            + [[256, "6162"]],
+            "unicode_version": "16.0.0",
+            "whole_piece": False,
+        }
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        assert model.digest == sha256_of(f"beam-bpe tokenizer content 2\n{text}")
+        assert TokenizerModel.from_bytes(model.to_bytes()) == model
+        digests.add(model.digest)
+    assert len(digests) == 6
+
+
+def sha256_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def test_truncation_keeps_the_first_merges_and_renumbers_special_tokens() -> None:
     small = make().truncate(256 + 2 + 3)
     expected = Tokenizer.from_merges(MERGES[:2], pretokenizer="gpt2", special_tokens=SPECIAL_TOKENS)
@@ -103,7 +136,7 @@ def test_truncation_is_refused_where_ids_are_not_in_merge_order() -> None:
         model,
         tokens={token_id + 10: data for token_id, data in model.tokens.items()},
         merges=[(left + 10, right + 10, new + 10) for left, right, new in model.merges],
-        special_tokens={},
+        added_tokens=(),
     )
     with pytest.raises(VocabularyError, match="cannot be truncated: its ids are not the 256 bytes"):
         Tokenizer(shifted).truncate(258)
@@ -151,9 +184,12 @@ def without(tokens: dict[int, bytes], *ids: int) -> dict[int, bytes]:
         (lambda m: {"tokens": {**m.tokens, 999: b"ab"}}, r"tokens 256 and 999 are both b'ab'"),
         (lambda m: {"tokens": {**m.tokens, 999: b""}}, r"token 999 is empty"),
         (lambda m: {"tokens": {**m.tokens, -1: b"zz"}}, r"id -1 is out of range"),
-        (lambda _: {"special_tokens": {"<x>": 2**32}}, r"id 4294967296 is out of range"),
-        (lambda _: {"special_tokens": {"<x>": "7"}}, r"id '7' is not an integer"),
-        (lambda _: {"special_tokens": {"<x>": 0}}, r"'<x>' has id 0, which is token b'!'"),
+        (lambda _: {"added_tokens": [AddedToken("<x>", 2**32)]}, r"id 4294967296 is out of range"),
+        (lambda _: {"added_tokens": [AddedToken("<x>", "7")]}, r"id '7' is not an integer"),
+        (
+            lambda _: {"added_tokens": [AddedToken("<x>", 0)]},
+            r"'<x>' has id 0, which is token b'!'",
+        ),
         (lambda _: {"merges": [(64, 65, 999)]}, r"merge 0 \(64, 65\) -> 999: .*no token 999"),
         (lambda _: {"merges": [(64, 66, 256)]}, r"merge 0: b'a' and b'c' do not make token 256"),
         (lambda _: {"merges": [(64, 65, 256)] * 2}, r"merges 0 and 1 are both \(b'a', b'b'\)"),

@@ -15,6 +15,7 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bpe.added_tokens import special_added_tokens
 from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.encode_documents import EncodeDocuments, EncodeSettings
@@ -178,7 +179,7 @@ def test_special_tokens_are_counted_as_in_the_whole_whatever_the_ranges(
 @pytest.mark.usefixtures("backend")
 def test_a_special_id_beyond_16_bits_decides_the_type_of_all_ids(tmp_path: Path) -> None:
     model = Tokenizer.from_merges([(b"t", b"h")], pretokenizer="gpt2").model
-    tokenizer = Tokenizer(replace(model, special_tokens={"<|x|>": 70_000}))
+    tokenizer = Tokenizer(replace(model, added_tokens=special_added_tokens({"<|x|>": 70_000})))
     tokenizer.save(tmp_path / "model")
     (tmp_path / "a.txt").write_text("th")
     read = ReadOptions()

@@ -108,7 +108,8 @@ class CountArtifact:
         """
         if self.manifest is not None:
             return [(path, each.name, each.sha256) for each in self.manifest.files]
-        folder, name = os.path.split(path)
+        # The file may be given as a link, which is not followed below a folder of ours.
+        folder, name = os.path.split(os.path.realpath(path))
         return [(folder, name, self.digest)]
 
 

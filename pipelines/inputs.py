@@ -1,8 +1,8 @@
 """Lists the input files: patterns in, a sorted list of files with size, identity and format out.
 
-A pattern is a path or glob of any Beam filesystem (`*` stays inside a folder, `**` crosses
-folders). A folder stands for all files in it and below. Files and folders whose names start with
-`.` or `_` are left out unless the pattern spells that character out.
+A pattern is a path or glob of any Beam filesystem (`pipelines.input_patterns`). A folder stands for
+all files in it and below. Files and folders whose names start with `.` or `_` are left out unless
+the pattern spells that character out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import SettingsError
 from pipelines.file_formats import FIELD_FORMATS, classify
-from pipelines.local_files import GLOB, LocalListing, list_local
+from pipelines.input_patterns import InputPattern, read_pattern
+from pipelines.local_files import LocalListing, list_local
+from pipelines.output_files import match_remote
+from pipelines.own_paths import is_local
 from pipelines.read_options import ReadOptions
 
 __all__ = ["InputFile", "InputList", "ReadOptions", "file_identity", "is_local", "list_inputs"]
@@ -55,11 +58,13 @@ class InputList:
         notes: sentences for the user: what was left out and why.
         counts: `duplicate_files`, `hidden_files`, `empty_files`, `unreadable_inputs`,
             `linked_folders` (those that occurred).
+        patterns: what each given path was taken for.
     """
 
     files: tuple[InputFile, ...]
     notes: tuple[str, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
+    patterns: tuple[InputPattern, ...] = field(default=(), compare=False)
 
     @property
     def total_bytes(self) -> int:
@@ -69,9 +74,9 @@ class InputList:
 
 @dataclass(frozen=True)
 class _Match:
-    """What one pattern found; `folder` is its fixed part, ending in a slash."""
+    """What one pattern found."""
 
-    folder: str
+    pattern: InputPattern
     visible: list[FileMetadata]
     hidden: list[str]
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -92,7 +97,7 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
     """
     if not patterns:
         raise SettingsError("no input: pass --input with at least one path or pattern")
-    matches = [_match(pattern) for pattern in patterns]
+    matches = [_match(read_pattern(pattern)) for pattern in patterns]
     unreadable = {path: why for match in matches for path, why in match.unreadable.items()}
     _check_readable(unreadable, options)
     found: dict[str, FileMetadata] = {}
@@ -103,7 +108,7 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
                 duplicates[metadata.path] = None
             found[metadata.path] = metadata
     hidden = sorted({path for match in matches for path in match.hidden} - found.keys())
-    folder = _shared_folder([match.folder for match in matches])
+    folder = _shared_folder([match.pattern.folder for match in matches])
     files = []
     for index, path in enumerate(sorted(found)):
         format_, compression = classify(path, options.input_format)
@@ -115,12 +120,9 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
     empty = [file.path for file in files if file.size == 0]
     linked = sorted({path for match in matches for path in match.linked_folders})
     notes, counts = _notes(list(duplicates), hidden, empty, sorted(unreadable), linked)
-    return InputList(tuple(files), notes, counts)
-
-
-def is_local(path: str) -> bool:
-    """Whether a path lies on this machine's own filesystem."""
-    return FileSystems.get_scheme(path) is None
+    names = [match.pattern.wild_name for match in matches if match.pattern.wild_name]
+    notes += _name_notes(names)
+    return InputList(tuple(files), notes, counts, tuple(match.pattern for match in matches))
 
 
 def file_identity(metadata: FileMetadata) -> str:
@@ -131,31 +133,28 @@ def file_identity(metadata: FileMetadata) -> str:
     return f"{metadata.size_in_bytes} bytes, modified {stamp}"
 
 
-def _match(pattern: str) -> _Match:
+def _match(pattern: InputPattern) -> _Match:
     """Files of one pattern, those with hidden names apart."""
-    if not pattern.strip():
-        raise SettingsError("--input holds an empty pattern")
-    path = pattern.removeprefix("file://")
-    local = is_local(path)
-    if local:
-        path = os.path.abspath(path) + ("/" if path.endswith(("/", os.sep)) else "")
-        if os.path.exists(path) and not os.path.isdir(path):
-            return _single(pattern, path)
-        if os.path.isdir(path):
-            path = path.rstrip("/") + "/"
-    if path.endswith("/"):
-        path += "**"
-    listing = list_local(path) if local else LocalListing(_list(pattern, path))
-    if not listing.files and not local and not GLOB.search(path):
-        path += "/**"  # an object store has no folders to ask about
-        listing = LocalListing(_list(pattern, path))
+    local = is_local(pattern.path)
+    if pattern.is_file and (not local or os.path.exists(pattern.path)):
+        return _single(pattern)
+    listing = list_local(pattern) if local else LocalListing(_list(pattern))
     if not listing.files and not listing.unreadable:
-        shown = pattern if path == pattern else f"{pattern} (looked for {path})"
+        looked_for = pattern.folder + pattern.rest
+        shown = pattern.given
+        if looked_for != shown:
+            shown += f" (looked for {looked_for})"
         raise SettingsError(
             f"--input: no file matches {shown}; quote patterns so that the shell leaves them "
             f"alone, and use ** to look into sub-folders{_hint(listing)}"
         )
-    return _sort_out_hidden(path, listing)
+    return _Match(
+        pattern,
+        [file for file in listing.files if pattern.shows(file.path)],
+        [file.path for file in listing.files if not pattern.shows(file.path)],
+        {path: why for path, why in listing.unreadable.items() if pattern.shows(path)},
+        [path for path in listing.linked_folders if pattern.shows(path)],
+    )
 
 
 def _hint(listing: LocalListing) -> str:
@@ -163,42 +162,26 @@ def _hint(listing: LocalListing) -> str:
     return f"; {linked[0]} is a link to a folder, which is looked into when named" if linked else ""
 
 
-def _single(pattern: str, path: str) -> _Match:
+def _single(pattern: InputPattern) -> _Match:
     """A file named exactly, even if its name holds glob characters or starts with a dot."""
+    path = pattern.path
+    if not is_local(path):
+        metadata = FileSystems.get_filesystem(path).metadata(path)
+        return _Match(pattern, [metadata], [])
     if not os.path.isfile(path):
         raise SettingsError(
-            f"--input: {pattern} is a pipe or device; write its content to a file first, "
+            f"--input: {pattern.given} is a pipe or device; write its content to a file first, "
             f"since inputs are read in ranges and may be read twice"
         )
     metadata = FileMetadata(path, os.path.getsize(path), os.path.getmtime(path))
-    return _Match(os.path.dirname(path).rstrip("/") + "/", [metadata], [])
+    return _Match(pattern, [metadata], [])
 
 
-def _list(pattern: str, path: str) -> list[FileMetadata]:
+def _list(pattern: InputPattern) -> list[FileMetadata]:
     try:
-        return list(FileSystems.match([path])[0].metadata_list)
+        return match_remote(pattern.whole)
     except (BeamIOError, ValueError) as error:
-        raise SettingsError(f"--input: cannot list {pattern}: {error}") from error
-
-
-def _sort_out_hidden(path: str, listing: LocalListing) -> _Match:
-    glob = GLOB.search(path)
-    fixed = path if glob is None else path[: glob.start()]
-    folder = fixed[: fixed.rfind("/") + 1]
-    # `_old*` asks for names with an underscore: its first component is not hidden.
-    spelled_out = 1 if len(fixed) > len(folder) else 0
-
-    def is_visible(path: str) -> bool:
-        components = path.removeprefix(folder).split("/")[spelled_out:]
-        return not any(component.startswith((".", "_")) for component in components)
-
-    return _Match(
-        folder,
-        [file for file in listing.files if is_visible(file.path)],
-        [file.path for file in listing.files if not is_visible(file.path)],
-        {path: why for path, why in listing.unreadable.items() if is_visible(path)},
-        [path for path in listing.linked_folders if is_visible(path)],
-    )
+        raise SettingsError(f"--input: cannot list {pattern.given}: {error}") from error
 
 
 def _shared_folder(folders: Sequence[str]) -> str:
@@ -273,3 +256,11 @@ def _notes(
         if paths
     )
     return notes, {name: len(paths) for name, paths, _, _ in cases if paths}
+
+
+def _name_notes(names: Sequence[str]) -> tuple[str, ...]:
+    """The note about paths that would have been patterns, had nothing had their names."""
+    if not names:
+        return ()
+    others = " and others" if len(names) > 1 else ""
+    return (f"{names[0]}{others} exists, and is taken as a name, not as a pattern",)

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from apache_beam.io.filesystem import CompressionTypes
-from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
 from pipelines.encode_settings import EncodeSettings
@@ -19,6 +17,7 @@ from pipelines.folder_kinds import recognize, what_to_give
 from pipelines.output_files import (
     join,
     list_files,
+    open_bytes,
     remove_temporary_files,
     write_atomically,
 )
@@ -303,7 +302,7 @@ def read_manifest(output: str, *, split_option: str = "") -> Manifest:
 def file_sha256(path: str) -> str:
     """SHA-256 (hexadecimal) of a file, read in blocks."""
     hashed = hashlib.sha256()
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+    with open_bytes(path) as file:
         while block := file.read(_BLOCK):
             hashed.update(block)
     return hashed.hexdigest()

@@ -1,5 +1,9 @@
 """Files of an output folder, local or on any file system that Beam knows, written whole or not.
 
+A name is never a pattern here, whatever characters it holds. Local files are opened, listed and
+removed by the operating system: Beam's functions expand patterns. `join` makes the paths of our
+files, and refuses links that lead out of the folder.
+
 Everything is written under a temporary name that no other attempt uses, in the folder
 `_temporary` of the output, and renamed to its final name when it is complete. The rename replaces
 an equal file of an earlier attempt, so a step that runs twice leaves the same folder.
@@ -11,16 +15,18 @@ import hashlib
 import os
 import re
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
-from apache_beam.io.filesystem import CompressionTypes
+from apache_beam.io.filesystem import CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from bpe.errors import OutputError
+from bpe.errors import BpeError, OutputError
 from bpe.file_writing import start_writing
+from pipelines.own_paths import GLOB, escape, is_local, own_path
 
 __all__ = [
     "TEMPORARY",
@@ -32,6 +38,8 @@ __all__ = [
     "join",
     "list_files",
     "make_folder_of",
+    "match_remote",
+    "open_bytes",
     "open_for_reading",
     "prepare_output",
     "publish",
@@ -46,19 +54,17 @@ TEMPORARY = "_temporary"
 _TEMPORARY_NAME = re.compile(r".+\.[0-9a-f]{32}")
 
 
-def is_local(path: str) -> bool:
-    """Whether `path` is on this machine's own file system."""
-    return "://" not in path
-
-
 def join(directory: str, *names: str) -> str:
-    """`directory/name/…` in the notation of the directory's file system.
+    """`directory/name/…`: the path of a file of ours, in the notation of its file system.
 
     Raises:
-        OutputError: Beam knows no such file system, or lacks what it needs for it.
+        OutputError: the path leads out of the folder (`own_paths.own_path`); Beam knows no such
+            file system, or lacks what it needs for it.
     """
     if is_local(directory):
-        return os.path.join(directory, *names)
+        return own_path(directory, *names)
+    if ".." in "/".join(names).split("/"):
+        raise OutputError(f"{directory}: the name {'/'.join(names)!r} leads out of this folder")
     try:
         return str(FileSystems.join(directory, *names))
     except ValueError as error:
@@ -74,9 +80,24 @@ def exists(path: str) -> bool:
     return os.path.exists(path) if is_local(path) else bool(FileSystems.exists(path))
 
 
+def open_bytes(path: str) -> Any:
+    """A file to read as it is stored."""
+    if is_local(path):
+        return open(path, "rb")
+    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def _create(path: str) -> Any:
+    """A new file to write; a local one of that name must not be there."""
+    if is_local(path):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        return open(path, "xb")
+    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
 def read_bytes(path: str) -> bytes:
     """The whole content of a small file, undecoded."""
-    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+    with open_bytes(path) as file:
         return bytes(file.read())
 
 
@@ -88,34 +109,104 @@ def open_for_reading(path: str) -> Iterator[Any]:
         OutputError: it cannot be opened.
     """
     try:
-        file = pa.memory_map(path) if is_local(path) else pa.PythonFile(_open_remote(path))
+        file = pa.memory_map(path) if is_local(path) else pa.PythonFile(open_bytes(path), mode="r")
     except OSError as error:
         raise OutputError(f"{path}: cannot be opened: {error}") from error
     with file:
         yield file
 
 
-def _open_remote(path: str) -> Any:
-    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-
-
 def list_files(directory: str) -> dict[str, int]:
-    """Names and sizes (bytes) of the files directly in `directory`; empty when it is missing."""
+    """Names and sizes (bytes) of the files directly in `directory`; empty when it is missing.
+
+    Links are among them, with sizes of their own: they can be removed, but are not followed.
+    """
     if is_local(directory):
         if not os.path.isdir(directory):
             return {}
         with os.scandir(directory) as entries:
-            return {entry.name: entry.stat().st_size for entry in entries if entry.is_file()}
-    found = FileSystems.match([join(directory, "*")])[0].metadata_list
+            return {
+                entry.name: entry.stat(follow_symlinks=False).st_size
+                for entry in entries
+                if not entry.is_dir(follow_symlinks=False)
+            }
+    found = match_remote(join(escape(directory), "*"))
     start = len(directory.rstrip("/")) + 1
     return {item.path[start:]: item.size_in_bytes for item in found if "/" not in item.path[start:]}
 
 
+def match_remote(pattern: str) -> list[FileMetadata]:
+    """The files of another file system that match a pattern in Beam's notation."""
+    with _no_warnings():
+        return list(FileSystems.match([pattern])[0].metadata_list)
+
+
+@contextmanager
+def _no_warnings() -> Iterator[None]:
+    """Keep Python from warning of `[[]`, which is the only way to write a bracket for Beam."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
 def delete_files(directory: str, names: list[str]) -> None:
-    """Delete files of `directory`; a missing one is no error."""
-    present = [join(directory, name) for name in names if exists(join(directory, name))]
-    if present:
-        FileSystems.delete(present)
+    """Delete files of `directory`; a missing one is no error.
+
+    Raises:
+        OutputError: a file cannot be deleted, or a name leads out of the folder.
+    """
+    paths = []
+    for name in names:
+        folder, _, last = name.rpartition("/")
+        # A link is removed itself; a folder on the way to it must be none.
+        parent = join(directory, folder) if folder else directory
+        paths.append(os.path.join(parent, last) if is_local(parent) else join(parent, last))
+    _delete(paths)
+
+
+def _delete(paths: list[str]) -> None:
+    present = [path for path in paths if not is_local(path) and exists(path)]
+    plain = [path for path in present if not GLOB.search(path)]
+    if plain:
+        FileSystems.delete(plain)
+    for path in present:
+        if GLOB.search(path):
+            _delete_remote(path)
+    for path in filter(is_local, paths):
+        _delete_local(path)
+
+
+def _delete_local(path: str) -> None:
+    try:
+        os.unlink(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be removed: {error}") from error
+
+
+def _delete_remote(path: str) -> None:
+    """Delete a remote file whose name holds pattern characters, and no other.
+
+    Some of Beam's file systems expand patterns when they delete, others do not. The escaped name
+    is tried first. A file system that does nothing then, without an error, expands nothing.
+    """
+    system = FileSystems.get_filesystem(path)
+    expands = True
+    if not system.exists(escape(path)):
+        with suppress(Exception), _no_warnings():
+            system.delete([escape(path)])
+            expands = False
+    if not system.exists(path):
+        return
+    if not expands or [item.path for item in match_remote(path)] in ([], [path]):
+        with _no_warnings():
+            system.delete([path])
+        return
+    raise OutputError(
+        f"{path}: cannot be removed: its name holds characters of patterns, which this file system "
+        "expands; choose an output without *, ? and [ in its name"
+    )
 
 
 def _make_directory(path: str) -> None:
@@ -183,12 +274,14 @@ def write_atomically(directory: str, name: str, data: bytes) -> None:
     try:
         temporary = temporary_path(directory, name.replace("/", "-"))
         make_folder_of(final)
-        with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        with _create(temporary) as file:
             file.write(data)
+    except BpeError:
+        raise
     except Exception as error:
         if temporary:
             with suppress(Exception):
-                FileSystems.delete([temporary])
+                _delete([temporary])
         raise OutputError(f"{final}: cannot be written: {error}") from error
     publish(temporary, final)
 
@@ -202,13 +295,13 @@ def prepare_output(directory: str) -> None:
     probe = join(directory, f"_probe.{uuid.uuid4().hex}")
     try:
         _make_directory(directory)
-        with FileSystems.create(probe, compression_type=CompressionTypes.UNCOMPRESSED) as file:
+        with _create(probe) as file:
             file.write(b"probe")
-        FileSystems.delete([probe])
+        _delete([probe])
     except Exception as error:
         # A full disk may have room for the name alone.
         with suppress(Exception):
-            FileSystems.delete([probe])
+            _delete([probe])
         raise OutputError(
             f"--output {directory}: cannot be written ({error}); choose a folder that can"
         ) from error
@@ -245,7 +338,7 @@ class HashingFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._file: Any = FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+        self._file: Any = _create(path)
         self._hash = hashlib.sha256()
         self._begun = 0
         self._is_local = is_local(path)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from bpe.errors import OutputError
-from pipelines.output_files import is_local, join
+from pipelines.own_paths import is_local, refuse_link
 
 __all__ = ["LOCK_NAME", "locked_output"]
 
@@ -33,7 +33,7 @@ def locked_output(directory: str) -> Iterator[None]:
     Raises:
         OutputError: another run holds it; names the folder and the process.
     """
-    path = join(directory, LOCK_NAME)
+    path = os.path.join(directory, LOCK_NAME)
     descriptor = _acquire(directory, path) if is_local(directory) else None
     try:
         yield
@@ -47,7 +47,7 @@ def locked_output(directory: str) -> Iterator[None]:
 
 def _acquire(directory: str, path: str) -> int | None:
     while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = _open(path)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -70,6 +70,21 @@ def _acquire(directory: str, path: str) -> int | None:
             return descriptor
         # Its holder removed it between our opening and our locking.
         os.close(descriptor)
+
+
+def _open(path: str) -> int:
+    """Open the lock file, which is written to: it must be a file of this folder alone.
+
+    Raises:
+        OutputError: it is a link, also a hard one, or no file.
+    """
+    refuse_link(path)
+    # Between the look and the opening, the name may have become a link.
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    if os.fstat(descriptor).st_nlink > 1:
+        os.close(descriptor)
+        raise OutputError(f"{path}: is a hard link, also known by another name; remove it")
+    return descriptor
 
 
 def _is_at(path: str, descriptor: int) -> bool:

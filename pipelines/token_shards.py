@@ -32,6 +32,7 @@ import numpy.typing as npt
 from bpe.errors import OutputError, SettingsError
 from pipelines.counted_nouns import counted
 from pipelines.mapped_shard import MappedShard, PackedRow, TokenRow, sums
+from pipelines.own_paths import own_path
 from pipelines.records import decode_record
 from pipelines.shards_of_split import shards_of_split, split_names
 from schemas.sidecars import MANIFEST_VERSION, Manifest, ShardSidecar
@@ -187,12 +188,12 @@ class TokenShards(Sequence[_Ids]):
 
     def _open(self, number: int) -> MappedShard:
         shard = self._sidecars[number]
-        path = os.path.join(self._directory, shard.file)
+        path = own_path(self._directory, shard.file)
         return MappedShard(path, shard.rows, self._ids_in(shard), self.row_ids)
 
 
 def _read_manifest(directory: str) -> Manifest:
-    path = os.path.join(directory, "manifest.json")
+    path = own_path(directory, "manifest.json")
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import threading
 from pathlib import Path
-
-from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import ModelFileError
 from bpe.formats.model_directory import CONFIG_NAME, is_model_directory
@@ -14,13 +13,14 @@ from bpe.tokenizer import Tokenizer
 from pipelines.output_files import (
     delete_files,
     exists,
-    is_local,
     join,
     list_files,
+    match_remote,
     read_bytes,
     remove_temporary_files,
     write_atomically,
 )
+from pipelines.own_paths import escape, is_local
 
 __all__ = [
     "MODEL_FILES",
@@ -94,14 +94,25 @@ def find_models(output: str) -> list[str]:
     """Model directories of a training output: the folder itself, and those named by a size."""
     found = [output] if is_finished_model(output) else []
     if is_local(output):
-        folders = [str(path.parent) for path in Path(output).glob(f"*/{CONFIG_NAME}")]
+        folders = _numbered_folders(output)
         # Other programs have folders named by numbers with a config.json as well.
         folders = [folder for folder in folders if is_model_directory(folder)]
     else:
-        pattern = join(output, "*", CONFIG_NAME)
-        configs = FileSystems.match([pattern])[0].metadata_list
-        folders = [item.path.rsplit("/", 1)[0] for item in configs]
+        pattern = join(escape(output), "*", CONFIG_NAME)
+        folders = [item.path.rsplit("/", 1)[0] for item in match_remote(pattern)]
     return found + sorted(each for each in folders if each.rsplit("/", 1)[-1].isdigit())
+
+
+def _numbered_folders(output: str) -> list[str]:
+    try:
+        with os.scandir(output) as entries:
+            return [
+                os.path.join(output, entry.name)
+                for entry in entries
+                if entry.name.isdigit() and entry.is_dir(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
 
 
 def clear_model(directory: str) -> None:
@@ -117,6 +128,8 @@ def load_copy(directory: str) -> Tokenizer:
         ModelFileError: it is missing or damaged.
     """
     if is_local(directory):
+        for name in MODEL_FILES:
+            join(directory, name)  # refuses links
         return Tokenizer.load(directory)
     with tempfile.TemporaryDirectory(prefix="beam-bpe-") as folder:
         for name in list_files(directory):

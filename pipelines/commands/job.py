@@ -117,7 +117,7 @@ def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
         raise UsageError("name what to read with --input or --input-list")
     inputs = list_inputs(patterns, read)
     if getattr(arguments, "output", None):
-        refuse_overlap(patterns, inputs.files, arguments.output)
+        refuse_overlap(inputs, arguments.output)
     for sentence in inputs.notes:
         note(f"note: {sentence}")
     check_columns(inputs.files, read)

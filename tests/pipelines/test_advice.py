@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from apache_beam.io.filesystems import FileSystems
 
+from pipelines import output_files
 from pipelines.shard_files import REPAIR
 
 from .conftest import ROOT, Run
@@ -86,15 +86,15 @@ def test_a_finished_output_that_cannot_be_written_is_finished(
 @pytest.fixture
 def read_only(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a folder one that no file can be made in."""
-    create = FileSystems.create
+    create = output_files._create
 
     def protect(folder: str) -> None:
-        def refuse(path: str, *arguments: Any, **options: Any) -> Any:
+        def refuse(path: str) -> Any:
             if path.startswith(folder):
                 raise PermissionError(13, "Permission denied", path)
-            return create(path, *arguments, **options)
+            return create(path)
 
-        monkeypatch.setattr(FileSystems, "create", refuse)
+        monkeypatch.setattr(output_files, "_create", refuse)
 
     return protect
 

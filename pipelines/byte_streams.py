@@ -17,7 +17,8 @@ from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import BadFileError
 from bpe.process_memory import join_large, large_buffer
-from pipelines.file_formats import check_magic
+from pipelines.content_kinds import HEAD_BYTES
+from pipelines.file_formats import check_magic, is_declared
 from pipelines.inputs import InputFile, file_identity
 from pipelines.packed_members import MemberError, member_chunks
 from pipelines.zstd_frames import FrameError, zstd_chunks
@@ -62,6 +63,14 @@ class ByteStream:
             raise ValueError(f"{self._file.path} is compressed and cannot be entered at {position}")
         self._stored.seek(position)
         self.position = position
+
+    def peek(self, size: int) -> bytes:
+        """The next bytes of a compressed file, which stay the next ones."""
+        if self._chunks is None:
+            raise ValueError(f"{self._file.path} is not compressed")
+        found = b"".join(self._take_unpacked(self._chunks, size))
+        self._rest = found + self._rest
+        return found
 
     def read(self, size: int) -> bytes:
         """The next `size` bytes; fewer only at the end of the file, b"" behind it.
@@ -120,7 +129,8 @@ def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:
 
     Args:
         file: from the plan.
-        sniff: also check that a file named as plain text does not start like another format.
+        sniff: also check that the content of a compressed file does not start like another format
+            than text. (Files that are not compressed are looked at when they are listed.)
 
     Raises:
         UnstableFileError: the file vanished, changed, or cannot be opened.
@@ -132,10 +142,10 @@ def open_stream(file: InputFile, *, sniff: bool = False) -> ByteStream:
     except (OSError, ValueError) as error:
         raise UnstableFileError(f"{file.path}: cannot be opened: {error}; {_REMEDY}") from error
     stream = ByteStream(file, stored, _unpack(file, stored))
-    if sniff and file.compression == "none":
+    if sniff and file.compression != "none":
         try:
-            check_magic(file.path, stream.read(8))
-            stream.seek(0)
+            head = stream.peek(HEAD_BYTES)
+            check_magic(file.path, head, is_declared=is_declared(file.path))
         except BaseException:
             stored.close()
             raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +36,6 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.output_folder import delete_rejects
-from pipelines.output_names import BUCKET_FILE
 from pipelines.read_options import ReadOptions
 from pipelines.records import read_record
 from pipelines.rejects import check_rejects, rejected_rows
@@ -67,6 +67,7 @@ __all__ = [
 ]
 
 _MANIFEST = "manifest.json"
+_BUCKET = re.compile(r"bucket-\d{5}\.arrow")
 _COUNT_AGAIN = "count again: start again with --overwrite"
 
 
@@ -127,7 +128,7 @@ def _remove_rest(directory: str) -> None:
 
 
 def _buckets(directory: str) -> list[str]:
-    return sorted(name for name in list_files(directory) if BUCKET_FILE.fullmatch(name))
+    return sorted(name for name in list_files(directory) if _BUCKET.fullmatch(name))
 
 
 def finish_counts(

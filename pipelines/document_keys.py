@@ -7,17 +7,14 @@ Flood 2014), natively for all rows at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.errors import OutputError
-
-if TYPE_CHECKING:
-    # Brings Beam, which readers of names of splits do without.
-    from pipelines.plan import Unit
+from pipelines.plan import Unit
 
 __all__ = ["DocumentKeys", "hash_integers", "hash_strings"]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import posixpath
 
 from bpe.errors import BadFileError, SettingsError
+from pipelines.content_kinds import find_kind
 
-__all__ = ["FIELD_FORMATS", "TABLE_FORMATS", "check_magic", "classify"]
+__all__ = ["FIELD_FORMATS", "TABLE_FORMATS", "check_magic", "classify", "is_declared"]
 
 COMPRESSIONS = {
     ".gz": "gzip",
@@ -16,6 +17,7 @@ COMPRESSIONS = {
     ".bz2": "bzip2",
     ".xz": "xz",
 }
+TEXT_SUFFIXES = frozenset((".txt", ".text", ".md", ".rst", ".log"))
 ROW_SUFFIXES = {
     ".jsonl": "jsonl",
     ".jsonlines": "jsonl",
@@ -40,31 +42,25 @@ FIELD_FORMATS = TABLE_FORMATS | {"jsonl", "csv", "tsv"}
 """Formats whose rows have fields, of which `--text-field` and `--id-field` name two."""
 
 # Names that say "compressed" or "archive", but that no reader here unpacks.
-PACKED_SUFFIXES = frozenset(
-    (".7z", ".br", ".lz4", ".lzma", ".rar", ".tar", ".tbz2", ".tgz", ".txz", ".z", ".zip")
-)
-# Formats whose bytes are not text.
 # fmt: off
+PACKED_SUFFIXES = frozenset({
+    ".7z", ".br", ".deflate", ".lrz", ".lz", ".lz4", ".lzma", ".lzo", ".rar", ".snappy", ".sz",
+    ".tar", ".tbz2", ".tgz", ".txz", ".tzst", ".z", ".zip", ".zlib",
+})
+# Formats whose bytes are not text. Programs are told by their content alone: `.so` also names
+# Somali text.
 BINARY_SUFFIXES = frozenset({
-    ".avro", ".bin", ".doc", ".docx", ".epub", ".gif", ".h5", ".hdf5", ".jpeg", ".jpg", ".mp3",
-    ".mp4", ".npy", ".npz", ".orc", ".pdf", ".pickle", ".pkl", ".png", ".pt", ".safetensors",
-    ".sqlite", ".tfrecord", ".wav", ".xls", ".xlsx",
+    ".avi", ".avro", ".bin", ".bmp", ".class", ".ckpt", ".db", ".dll", ".doc", ".docx", ".ds",
+    ".duckdb", ".epub", ".exe", ".flac", ".gguf", ".gif", ".h5", ".hdf5", ".idx", ".jar", ".jpeg",
+    ".jpg", ".lmdb", ".m4a", ".mds", ".mkv", ".mobi", ".mov", ".mp3", ".mp4", ".msgpack", ".npy",
+    ".npz", ".odt", ".ogg", ".onnx", ".orc", ".pdf", ".pickle", ".pkl", ".png", ".ppt", ".pptx",
+    ".pt", ".pth", ".pyc", ".safetensors", ".sqlite", ".sqlite3", ".tfrecord", ".tfrecords", ".tif",
+    ".tiff", ".wasm", ".wav", ".webm", ".webp", ".whl", ".xls", ".xlsx",
 })
 # fmt: on
 # Text formats with structure: read as plain text, their markup would be learned and encoded too.
 STRUCTURED_SUFFIXES = {
     ".json": "--input-format=jsonl if every line is a JSON object",
-}
-
-MAGIC = {
-    b"\x1f\x8b": "gzip",
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"BZh": "bzip2",
-    b"\xfd7zXZ\0": "xz",
-    b"PK\x03\x04": "zip",
-    b"PAR1": "Parquet",
-    b"ARROW1": "Arrow",
-    b"%PDF-": "PDF",
 }
 
 
@@ -121,20 +117,25 @@ def _table_format(path: str, suffix: str, input_format: str, compression: str) -
     return format_
 
 
-def check_magic(path: str, head: bytes) -> None:
-    """Refuse a file that is named like plain text and starts like something else.
+def check_magic(path: str, head: bytes, *, is_declared: bool = True) -> None:
+    """Refuse a file that is taken for text and starts like something else.
 
     Args:
         path: the file, for the message.
-        head: its first bytes, 8 are enough.
+        head: its first `content_kinds.HEAD_BYTES` bytes.
+        is_declared: whether the name says that it is text.
 
     Raises:
-        BadFileError: `head` starts with the magic number of a compressed or binary format.
+        BadFileError: `head` is that of a compressed or binary format.
     """
-    for magic, name in MAGIC.items():
-        if head.startswith(magic):
-            raise BadFileError(
-                f"{path}: the name says plain text, but the content starts like a {name} file; "
-                f"give it the name of its format, or pass --input-format=text to take its bytes "
-                f"as they are"
-            )
+    kind = find_kind(head, len(head), is_declared=is_declared)
+    if kind is not None:
+        raise BadFileError(f"{path}: {kind.refusal}")
+
+
+def is_declared(path: str) -> bool:
+    """Whether a file's name says what it holds, compressed or not."""
+    stem, suffix = posixpath.splitext(posixpath.basename(path).lower())
+    if suffix in COMPRESSIONS:
+        suffix = posixpath.splitext(stem)[1]
+    return suffix in TEXT_SUFFIXES or suffix in ROW_SUFFIXES or suffix in TABLE_SUFFIXES

@@ -14,7 +14,7 @@ import msgspec
 from bpe.formats.model_directory import CONFIG_NAME
 from pipelines.output_files import exists, is_local, join, list_files, read_bytes
 from pipelines.output_folder import RUN
-from pipelines.output_names import SHARD_FILE, is_split_name
+from pipelines.shard_files import SHARD_FILE
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models
 from schemas.count_manifest import COUNTS_FORMAT
 
@@ -102,9 +102,8 @@ def _unmarked(path: str, parent: str) -> Place:
     above = _read(join(parent, RUN))
     name = path.rstrip("/").rpartition("/")[2]
     splits = above.settings.get("splits")
-    listed = splits if isinstance(splits, list) else []
-    named = [split[0] for split in listed if isinstance(split, list) and split]
-    if above.command == "encode" and is_split_name(name) and name in named:
+    named = [str(split[0]) for split in splits if split] if isinstance(splits, list) else []
+    if above.command == "encode" and name in named:
         return Place("split", f"is the split {name} of an output", _shards_in(parent), split=name)
     if above.command:
         return Place(

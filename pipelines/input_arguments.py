@@ -40,13 +40,23 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         help="files that name inputs as --input does, one a line, relative paths from the current "
         "folder; empty lines are passed over, comments there are none",
     )
+    for name, what in (("include", "read only"), ("exclude", "leave out")):
+        add(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="GLOB",
+            help=f"of the files that --input names, {what} those that match GLOB; may be repeated. "
+            "A GLOB without / is compared with the file's name, one with / with its path below the "
+            "input's fixed part; ** crosses folders",
+        )
     add(
         "--input-format",
         choices=INPUT_FORMATS,
         default="auto",
         help="auto: by the file's name (.jsonl, .ndjson, .csv, .tsv, .parquet, .pq, .arrow, "
-        ".feather, .arrows), else text, a file being one document; names of other formats "
-        "(.json, .pdf, …) are refused; lines: a line is a document",
+        ".feather, .arrows), else text, a file being one document; names and contents of other "
+        "formats (.json, .pdf, …) are refused; lines: a line is a document",
     )
     add(
         "--document-separator",

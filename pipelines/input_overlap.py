@@ -7,7 +7,9 @@ import os
 from bpe.errors import SettingsError
 from pipelines.input_patterns import InputPattern, absolute
 from pipelines.inputs import InputList
+from pipelines.name_filters import NameFilter
 from pipelines.own_paths import is_local
+from pipelines.read_options import ReadOptions
 
 __all__ = ["refuse_overlap"]
 
@@ -16,12 +18,13 @@ _WRITTEN = ("shard-00000-000.arrow", "run.json", "merges.txt", "tokenizer/merges
 _REMEDY = "choose another --output, or a narrower --input"
 
 
-def refuse_overlap(inputs: InputList, output: str) -> None:
+def refuse_overlap(inputs: InputList, output: str, read: ReadOptions | None = None) -> None:
     """Check that no input file lies in the output, and that no output file would be input.
 
     Args:
         inputs: of the command.
         output: the output folder; it need not exist.
+        read: which files `--include` and `--exclude` choose; None for all.
 
     Raises:
         SettingsError: one does; names it (or the pattern), the output, and the remedy.
@@ -31,8 +34,9 @@ def refuse_overlap(inputs: InputList, output: str) -> None:
         if _real(file.path).startswith(folder):
             raise SettingsError(f"--output {output}: the input {file.path} lies in it; {_REMEDY}")
     folder = absolute(output).rstrip("/") + "/"
+    names = NameFilter(read.include, read.exclude) if read else NameFilter((), ())
     for pattern in inputs.patterns:
-        if any(_would_read(pattern, folder + name) for name in _WRITTEN):
+        if any(_would_read(pattern, names, folder + name) for name in _WRITTEN):
             raise SettingsError(
                 f"--output {output}: --input {pattern.given} takes its files as input when the "
                 f"command runs again; {_REMEDY}"
@@ -44,6 +48,7 @@ def _real(path: str) -> str:
     return os.path.realpath(path) if is_local(path) else path
 
 
-def _would_read(pattern: InputPattern, path: str) -> bool:
+def _would_read(pattern: InputPattern, names: NameFilter, path: str) -> bool:
     """Whether a pattern of the input names a path, which need not exist."""
-    return pattern.matches(path) and pattern.shows(path)
+    below = path.removeprefix(pattern.folder)
+    return pattern.matches(path) and pattern.shows(path) and names.keeps(below)

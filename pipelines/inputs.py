@@ -9,20 +9,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import SettingsError
-from pipelines.file_formats import FIELD_FORMATS, classify
+from pipelines.counted_nouns import counted
+from pipelines.file_formats import FIELD_FORMATS
 from pipelines.input_patterns import InputPattern, read_pattern
+from pipelines.input_refusals import describe_refusals, find_formats
 from pipelines.local_files import LocalListing, list_local
+from pipelines.name_filters import NameFilter
 from pipelines.output_files import match_remote
 from pipelines.own_paths import is_local
 from pipelines.read_options import ReadOptions
 
 __all__ = ["InputFile", "InputList", "ReadOptions", "file_identity", "is_local", "list_inputs"]
+
+_FILTERS = "--include and --exclude"
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class InputFile:
         format: as in `ReadOptions`, but for `auto`.
         compression: `none`, or one that `pipelines.byte_streams` unpacks.
         source: path below the folder that all patterns share, for the `source` column.
+        refusal: why the file is not read, by its name or its first bytes; None if it is. Such a
+            file has the format `refused`.
     """
 
     index: int
@@ -47,6 +54,7 @@ class InputFile:
     format: str
     compression: str
     source: str
+    refusal: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,8 @@ class InputList:
     Attributes:
         files: sorted by path, each once.
         notes: sentences for the user: what was left out and why.
-        counts: `duplicate_files`, `hidden_files`, `empty_files`, `unreadable_inputs`,
-            `linked_folders` (those that occurred).
+        counts: `duplicate_files`, `hidden_files`, `empty_files`, `excluded_files`,
+            `unreadable_inputs`, `linked_folders` (those that occurred).
         patterns: what each given path was taken for.
     """
 
@@ -81,6 +89,22 @@ class _Match:
     hidden: list[str]
     unreadable: dict[str, str] = field(default_factory=dict)
     linked_folders: list[str] = field(default_factory=list)
+    excluded: list[str] = field(default_factory=list)
+
+    def filtered(self, names: NameFilter) -> _Match:
+        """The same without the files that `--include` and `--exclude` leave out."""
+
+        def keeps(path: str) -> bool:
+            return names.keeps(path.removeprefix(self.pattern.folder))
+
+        kept = [file for file in self.visible if keeps(file.path)]
+        paths = {file.path for file in kept}
+        return replace(
+            self,
+            visible=kept,
+            unreadable={path: why for path, why in self.unreadable.items() if keeps(path)},
+            excluded=[file.path for file in self.visible if file.path not in paths],
+        )
 
 
 def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
@@ -88,16 +112,18 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
 
     Args:
         patterns: paths, folders or globs; `gs://`, `s3://` and the like go to Beam's filesystems.
-        options: decide the format of each file.
+        options: decide which files to leave out, and the format of each.
 
     Raises:
-        SettingsError: a pattern matches nothing, a file has a format that cannot be read,
-            or there is nothing to read; or, unless bad files are to be skipped, a local pattern
+        SettingsError: a pattern matches nothing, or there is nothing to read; or, unless bad files
+            are to be skipped, files have names of formats that cannot be read, or a local pattern
             matches a link that leads nowhere, or a folder that may not be opened.
+        BadFileError: unless bad files are to be skipped, files start like another format than text.
     """
     if not patterns:
         raise SettingsError("no input: pass --input with at least one path or pattern")
-    matches = [_match(read_pattern(pattern)) for pattern in patterns]
+    chosen = NameFilter(options.include, options.exclude)
+    matches = [_match(read_pattern(pattern)).filtered(chosen) for pattern in patterns]
     unreadable = {path: why for match in matches for path, why in match.unreadable.items()}
     _check_readable(unreadable, options)
     found: dict[str, FileMetadata] = {}
@@ -108,21 +134,35 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
                 duplicates[metadata.path] = None
             found[metadata.path] = metadata
     hidden = sorted({path for match in matches for path in match.hidden} - found.keys())
+    excluded = sorted({path for match in matches for path in match.excluded} - found.keys())
     folder = _shared_folder([match.pattern.folder for match in matches])
-    files = []
-    for index, path in enumerate(sorted(found)):
-        format_, compression = classify(path, options.input_format)
-        size = found[path].size_in_bytes
-        identity = file_identity(found[path])
-        source = _printable(path.removeprefix(folder))
-        files.append(InputFile(index, path, size, identity, format_, compression, source))
-    _check_files(files, hidden, options)
+    files, refused = _input_files(found, folder, options)
+    _check_files(files, hidden, excluded, options)
     empty = [file.path for file in files if file.size == 0]
     linked = sorted({path for match in matches for path in match.linked_folders})
-    notes, counts = _notes(list(duplicates), hidden, empty, sorted(unreadable), linked)
+    notes, counts = _notes(list(duplicates), hidden, empty, excluded, sorted(unreadable), linked)
+    notes += (f"left out as bad files: {refused}",) if refused else ()
+    notes += tuple(f"{pattern!r} of {_FILTERS} matches no file" for pattern in chosen.unused)
     names = [match.pattern.wild_name for match in matches if match.pattern.wild_name]
     notes += _name_notes(names)
     return InputList(tuple(files), notes, counts, tuple(match.pattern for match in matches))
+
+
+def _input_files(
+    found: Mapping[str, FileMetadata], folder: str, options: ReadOptions
+) -> tuple[list[InputFile], str]:
+    """All files in order, and in words which of them are not read."""
+    sizes = {path: metadata.size_in_bytes for path, metadata in found.items()}
+    listed, refusals = find_formats(sizes, options)
+    files = [
+        InputFile(
+            *(index, path, size, file_identity(found[path]), format_, compression),
+            source=_printable(path.removeprefix(folder)),
+            refusal=refusals.get(path),
+        )
+        for index, (path, size, format_, compression) in enumerate(listed)
+    ]
+    return files, describe_refusals(refusals, len(files))
 
 
 def file_identity(metadata: FileMetadata) -> str:
@@ -209,7 +249,18 @@ def _check_readable(unreadable: Mapping[str, str], options: ReadOptions) -> None
         )
 
 
-def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: ReadOptions) -> None:
+def _check_files(
+    files: Sequence[InputFile],
+    hidden: Sequence[str],
+    excluded: Sequence[str],
+    options: ReadOptions,
+) -> None:
+    if not files and excluded:
+        raise SettingsError(
+            f"--input: nothing to read: {_FILTERS} leave out all that matches, "
+            f"{counted(len(excluded), 'file')} such as {excluded[0]}; patterns with a / are "
+            "compared with the path below the fixed part of the input"
+        )
     if not files and not hidden:
         raise SettingsError("--input: nothing to read: nothing that matches can be read")
     if not files:
@@ -217,12 +268,15 @@ def _check_files(files: Sequence[InputFile], hidden: Sequence[str], options: Rea
             f"--input: nothing to read: all {len(hidden)} matching files have names that start "
             f"with '.' or '_', such as {hidden[0]}; name them exactly to read them"
         )
+    if all(file.refusal for file in files):
+        refusals = {file.path: file.refusal or "" for file in files}
+        raise SettingsError(f"--input: nothing to read: {describe_refusals(refusals, len(files))}")
     if not any(file.size for file in files):
         raise SettingsError(
             f"--input: nothing to read: no matching file holds a byte, {len(files)} in all, "
             f"such as {files[0].path}"
         )
-    formats = {file.format for file in files}
+    formats = {file.format for file in files if file.refusal is None}
     if options.document_separator is not None and "text" not in formats:
         raise SettingsError(
             f"--document-separator belongs to text files, but all inputs are read as "
@@ -239,6 +293,7 @@ def _notes(
     duplicates: Sequence[str],
     hidden: Sequence[str],
     empty: Sequence[str],
+    excluded: Sequence[str],
     unreadable: Sequence[str],
     linked: Sequence[str],
 ) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -246,6 +301,7 @@ def _notes(
         ("duplicate_files", duplicates, "file", "matched by more than one pattern, read once"),
         ("hidden_files", hidden, "file", "left out because a name starts with '.' or '_'"),
         ("empty_files", empty, "file", "empty"),
+        ("excluded_files", excluded, "file", f"left out by {_FILTERS}"),
         ("unreadable_inputs", unreadable, "input", "left out because it cannot be read"),
         ("linked_folders", linked, "linked folder", "not looked into; name it to read it"),
     ]

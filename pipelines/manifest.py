@@ -21,12 +21,11 @@ from pipelines.output_files import (
     remove_temporary_files,
     write_atomically,
 )
-from pipelines.output_names import UNIT_FOLDER, sidecar_name, unit_record_name
 from pipelines.plan import Plan
 from pipelines.records import read_record
 from pipelines.rejects import check_rejects, rejected_rows
-from pipelines.shard_files import list_shards
-from pipelines.shuffle_buckets import plan_buckets
+from pipelines.shard_files import list_shards, sidecar_name
+from pipelines.shuffle_buckets import UNIT_FOLDER, plan_buckets, unit_record_name
 from pipelines.write_output import add_packing
 from schemas.run_record import InputRecord
 from schemas.sidecars import (
@@ -75,14 +74,7 @@ def read_sidecar(output: str, name: str) -> ShardSidecar:
     Raises:
         OutputError: it is damaged or cannot be read.
     """
-    path = join(output, name)
-    return read_record(
-        path,
-        ShardSidecar,
-        version=SIDECAR_VERSION,
-        remedy=_AGAIN,
-        expected={"file": name.removesuffix(".json")},
-    )
+    return read_record(join(output, name), ShardSidecar, version=SIDECAR_VERSION, remedy=_AGAIN)
 
 
 def read_unit_record(output: str, unit: int) -> UnitRecord:
@@ -92,13 +84,7 @@ def read_unit_record(output: str, unit: int) -> UnitRecord:
         OutputError: it is damaged or cannot be read.
     """
     path = join(output, unit_record_name(unit))
-    return read_record(
-        path,
-        UnitRecord,
-        version=UNIT_RECORD_VERSION,
-        remedy=_AGAIN,
-        expected={"unit": unit},
-    )
+    return read_record(path, UnitRecord, version=UNIT_RECORD_VERSION, remedy=_AGAIN)
 
 
 def sidecars_of(

@@ -8,6 +8,7 @@ would replace, unless the user says `--overwrite`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -23,11 +24,12 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.output_lock import LOCK_NAME
-from pipelines.output_names import REJECTS_FILE, REJECTS_FOLDER
 from pipelines.records import read_record
 from schemas.run_record import RUN_VERSION, RunRecord
 
 __all__ = [
+    "REJECTS_FILE",
+    "REJECTS_FOLDER",
     "RUN",
     "delete_rejects",
     "read_run",
@@ -37,6 +39,9 @@ __all__ = [
 ]
 
 RUN = "run.json"
+REJECTS_FOLDER = "rejects"
+REJECTS_FILE = re.compile(r"unit-(\d{5,})\.jsonl")
+"""Names of the lists of rejected rows in that folder; the group is the unit."""
 
 
 def write_run(output: str, record: RunRecord) -> None:

@@ -175,6 +175,8 @@ def can_be_cut(file: InputFile) -> bool:
     quoted depends on everything before it. To number the rows of an Arrow file, all batches before
     a range are looked up, which is quick on this machine's own storage alone.
     """
+    if file.refusal is not None:
+        return False
     if file.format == "arrow":
         return is_local(file.path)
     return file.compression == "none" and file.format not in {"csv", "tsv"}
@@ -182,6 +184,8 @@ def can_be_cut(file: InputFile) -> bool:
 
 def unpacked_guess(file: InputFile) -> int:
     """About how many bytes of text a file holds."""
+    if file.refusal is not None:
+        return 0
     is_packed = file.compression != "none" or file.format == "parquet"
     return file.size * (COMPRESSION_GUESS if is_packed else 1)
 

@@ -90,6 +90,9 @@ def _read(
     file = range_.file
     is_table = file.format in TABLE_FORMATS
     handed_on = False
+    if file.refusal is not None:
+        rejects.bad_file(range_, BadFileError(f"{file.path}: {file.refusal}"))
+        return
     try:
         if options.on_bad_file == "skip":
             # Damage may come to light at the end only, when it is too late to leave the file out.

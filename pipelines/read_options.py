@@ -49,6 +49,10 @@ class ReadOptions:
             as empty documents; None for what `on_bad_record` says. A field that is missing is no
             null, and an id that is null is a bad record.
 
+        include: of the files that the inputs name, take only those that match one of these
+            patterns; none for all. See `pipelines.name_filters`.
+        exclude: leave out those that match one of these.
+
     Raises:
         SettingsError: a value that cannot be honoured; names the option.
     """
@@ -64,6 +68,8 @@ class ReadOptions:
     max_bad_records: int | None = None
     empty: str = "keep"
     nulls: str | None = None
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_choice("input-format", self.input_format, INPUT_FORMATS)
@@ -86,6 +92,12 @@ class ReadOptions:
             raise SettingsError(
                 f"--max-bad-records must not be negative, but is {self.max_bad_records}"
             )
+
+        for option, patterns in (("include", self.include), ("exclude", self.exclude)):
+            if not isinstance(patterns, tuple) or not all(patterns):
+                raise SettingsError(
+                    f"--{option} takes patterns of file names that are not empty, not {patterns!r}"
+                )
         self._check_combinations()
 
     def _check_combinations(self) -> None:
@@ -136,6 +148,8 @@ class ReadOptions:
             "max_bad_records": self.max_bad_records,
             "empty": self.empty,
             "nulls": self.nulls,
+            "include": list(self.include),
+            "exclude": list(self.exclude),
         }
 
 

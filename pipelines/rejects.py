@@ -18,7 +18,6 @@ from bpe.errors import BadFileError, BadRecordError
 from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.output_files import join, write_atomically
-from pipelines.output_names import REJECTS_FOLDER, rejects_name
 from pipelines.plan import FileRange, Unit
 from pipelines.read_options import NULL_TEXT, ReadOptions
 
@@ -164,7 +163,7 @@ class Rejects:
         """
         if not self.counts:
             return None
-        name = rejects_name(self.unit.index)
+        name = f"rejects/unit-{self.unit.index:05d}.jsonl"
         write_atomically(directory, name, self.to_jsonl())
         return name
 
@@ -238,8 +237,8 @@ def check_rejects(
     if limit is not None and _bad(counts, options) > limit:
         raise BadRecordError(
             f"{_set_aside(counts)}, more than --max-bad-records={limit}; "
-            f"{join(directory, REJECTS_FOLDER)} lists them; mend them, or raise the limit and run "
-            "the command again"
+            f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
+            f"command again"
         )
 
 

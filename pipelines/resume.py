@@ -35,25 +35,23 @@ from pipelines.output_files import (
     remove_temporary_files,
 )
 from pipelines.output_folder import (
+    REJECTS_FOLDER,
     delete_rejects,
     read_run,
     refuse_foreign_files,
     refuse_other_command,
     write_run,
 )
-from pipelines.output_names import (
-    REJECTS_FOLDER,
-    SHARD_FILE,
+from pipelines.plan import Plan, Unit
+from pipelines.settings import describe_differences, refused_rejects
+from pipelines.shard_files import SHARD_FILE, list_shards
+from pipelines.shuffle_buckets import (
     SPILL_FOLDER,
     UNIT_FOLDER,
-    sidecar_name,
+    Bucket,
     spill_name,
     unit_record_name,
 )
-from pipelines.plan import Plan, Unit
-from pipelines.settings import describe_differences, refused_rejects
-from pipelines.shard_files import list_shards
-from pipelines.shuffle_buckets import Bucket
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from pipelines.write_shards import ShardGroup, input_identity
 from schemas.run_record import InputRecord, RunRecord
@@ -165,7 +163,7 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
     for shard in manifest.shards:
         if sizes.get(shard.file) != shard.file_bytes:
             return f"{join(output, shard.file)} is missing or of another size"
-        if sidecar_name(shard.unit, shard.part, shard.split) not in sizes:
+        if f"{shard.file}.json" not in sizes:
             return f"{join(output, shard.file)}.json is missing"
         rejects = shard.unit_totals.rejects_file if shard.unit_totals else None
         if rejects is not None and not exists(join(output, rejects)):

@@ -16,6 +16,8 @@ __all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rej
 
 _LONGEST_VALUE = 200
 _POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records", "nulls")
+# What they choose is in the list of inputs, which is recorded and compared itself.
+_LISTING = ("include", "exclude")
 # The names under which rejects count files and rows of their damaged parts; see
 # `pipelines.rejects`.
 _OF_FILES = ("bad_file", "bad_part")
@@ -28,7 +30,8 @@ def reading_settings(read: ReadOptions) -> dict[str, Any]:
     row can go on with `--on-bad-record=skip`; see `refused_rejects` for the other direction. But
     `--nulls=empty` adds documents.
     """
-    settings = {name: value for name, value in read.to_settings().items() if name not in _POLICIES}
+    left_out = _POLICIES + _LISTING
+    settings = {name: value for name, value in read.to_settings().items() if name not in left_out}
     # Left out where it has no effect, so that outputs from before this option keep their digest.
     return {**settings, "nulls": "empty"} if read.nulls == "empty" else settings
 

@@ -6,6 +6,7 @@ documents. All pieces of a document, and documents of equal ids, go to the same 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
@@ -15,13 +16,15 @@ import pyarrow as pa
 
 from bpe.errors import SettingsError
 from pipelines.document_keys import hash_strings
-from pipelines.output_names import RESERVED_FOLDERS, is_split_name
 
 __all__ = ["Split", "Splitter", "check_splits", "parse_splits"]
 
 Split = tuple[str, str]
 """Name of a split and its share of the documents, a decimal number as it was written."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]")
+# Folders of an output that hold something else.
+_TAKEN = frozenset({"tokenizer", "rejects", "units", "counts"})
 _WHOLE = 1 << 64
 _HASH_DOMAIN = 0x5B117
 
@@ -48,10 +51,10 @@ def check_splits(splits: Sequence[Split]) -> None:
         SettingsError: names the split and what is wrong with it.
     """
     for name, share in splits:
-        if not is_split_name(name):
+        if not _NAME.fullmatch(name) or name.lower() in _TAKEN:
             raise SettingsError(
                 f"--split {name}={share}: {name!r} cannot be a split's name; use letters, digits, "
-                f"'.' and '-', and none of {', '.join(RESERVED_FOLDERS)}"
+                f"'.' and '-', and none of {', '.join(sorted(_TAKEN))}"
             )
         if not 0 < _share(name, share) <= 1:
             raise SettingsError(f"--split {name}={share}: a share is more than 0 and at most 1")

@@ -28,17 +28,10 @@ from pipelines.manifest import (
     read_unit_record,
 )
 from pipelines.output_files import exists, join, list_files, read_bytes
-from pipelines.output_folder import RUN, read_run
-from pipelines.output_names import (
-    REJECTS_FILE,
-    REJECTS_FOLDER,
-    UNIT_FOLDER,
-    UNIT_RECORD_FILE,
-    shard_name,
-    unit_record_name,
-)
+from pipelines.output_folder import REJECTS_FILE, REJECTS_FOLDER, RUN, read_run
 from pipelines.settings import digest_of
-from pipelines.shard_files import list_shards
+from pipelines.shard_files import list_shards, shard_name
+from pipelines.shuffle_buckets import UNIT_FOLDER, UNIT_RECORD_FILE, unit_record_name
 from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
 from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck

@@ -24,10 +24,9 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.output_files import delete_files, write_atomically
-from pipelines.output_names import rejects_name, shard_name, sidecar_name
 from pipelines.plan import Unit
 from pipelines.rejects import Rejects
-from pipelines.shard_files import OpenShard
+from pipelines.shard_files import OpenShard, shard_name, sidecar_name
 from pipelines.token_rows import TokenRows
 from schemas.sidecars import PackingTotals, ShardSidecar, UnitTotals
 
@@ -107,7 +106,7 @@ def unit_totals(
     rejects_file = rejects.write(output)
     if rejects_file is None:
         # An earlier attempt on an older version of the input may have left one.
-        delete_files(output, [rejects_name(rejects.unit.index)])
+        delete_files(output, [f"rejects/unit-{rejects.unit.index:05d}.jsonl"])
     return UnitTotals(
         parts=0,
         documents_in=rejects.documents_in,
@@ -199,8 +198,7 @@ class ShardWriter:
         sidecars[-1] = replace(sidecars[-1], unit_totals=replace(totals, parts=len(sidecars)))
         encoded = [msgspec.json.format(msgspec.json.encode(each)) for each in sidecars]
         for sidecar, data in zip(sidecars, encoded, strict=True):
-            name = sidecar_name(sidecar.unit, sidecar.part, sidecar.split)
-            write_atomically(self._output, name, data)
+            write_atomically(self._output, f"{sidecar.file}.json", data)
         return encoded
 
     def _open_part(self, split: str) -> OpenShard:

@@ -29,8 +29,8 @@ from pipelines.inputs import ReadOptions
 from pipelines.job_metrics import JobMetrics, read_metrics
 from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
+from pipelines.output_folder import REJECTS_FOLDER
 from pipelines.output_lock import locked_output
-from pipelines.output_names import REJECTS_FOLDER
 from pipelines.plan import Plan, Unit, make_plan
 from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
 from pipelines.resume import (

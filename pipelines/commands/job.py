@@ -69,6 +69,8 @@ def read_options(arguments: Namespace) -> ReadOptions:
         max_bad_records=arguments.max_bad_records,
         empty=arguments.empty,
         nulls=arguments.nulls,
+        include=tuple(arguments.include),
+        exclude=tuple(arguments.exclude),
     )
 
 
@@ -117,7 +119,7 @@ def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
         raise UsageError("name what to read with --input or --input-list")
     inputs = list_inputs(patterns, read)
     if getattr(arguments, "output", None):
-        refuse_overlap(inputs, arguments.output)
+        refuse_overlap(inputs, arguments.output, read)
     for sentence in inputs.notes:
         note(f"note: {sentence}")
     check_columns(inputs.files, read)

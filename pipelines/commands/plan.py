@@ -7,9 +7,11 @@ from argparse import Namespace
 from dataclasses import replace
 
 from bpe.cut_points import CutFinder
+from bpe.errors import BadFileError, InputError, SettingsError
 from bpe.schemes import get_scheme
 from pipelines.commands import job
 from pipelines.counted_nouns import counted
+from pipelines.input_refusals import group_refusals
 from pipelines.inputs import ReadOptions
 from pipelines.plan import Plan, make_plan
 from pipelines.progress import format_bytes, format_count
@@ -34,7 +36,16 @@ def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     job.use_storage_options(arguments)
     read = job.read_options(arguments)
-    inputs = job.list_and_report(arguments, read)
+    refused: InputError | None = None
+    try:
+        inputs = job.list_and_report(arguments, read)
+    except (SettingsError, BadFileError) as error:
+        if read.on_bad_file == "skip":
+            raise
+        # All the same show what can be read, and what cannot.
+        refused = error
+        read = replace(read, on_bad_file="skip")
+        inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
     _print_files(plan)
     ranges = sum(len(unit.ranges) for unit in plan.units)
@@ -51,6 +62,8 @@ def run(arguments: Namespace) -> int:
         f"{format_bytes(largest)} more while the longest row allowed is read"
     )
     _print_sample(plan, read, arguments.sample_rows)
+    if refused is not None:
+        raise refused
     return 0
 
 
@@ -64,23 +77,32 @@ def _has_rows(plan: Plan) -> bool:
 
 def _print_files(plan: Plan) -> None:
     _print(f"{counted(len(plan.files), 'file')}, {format_bytes(plan.total_bytes)}")
-    for file in plan.files[:_SHOWN_FILES]:
+    files = [file for file in plan.files if file.refusal is None]
+    for file in files[:_SHOWN_FILES]:
         packed = "" if file.compression == "none" else f", {file.compression}"
         _print(f"  {file.source}  {format_bytes(file.size)}  {file.format}{packed}")
-    if len(plan.files) > _SHOWN_FILES:
-        _print(f"  … and {format_count(len(plan.files) - _SHOWN_FILES)} more")
+    if len(files) > _SHOWN_FILES:
+        _print(f"  … and {format_count(len(files) - _SHOWN_FILES)} more")
+    refusals = {file.source: file.refusal for file in plan.files if file.refusal is not None}
+    if refusals:
+        _print(f"{counted(len(refusals), 'file')} of these cannot be read:")
+    for refusal, names in group_refusals(refusals):
+        more = f" and {format_count(len(names) - _SHOWN_FILES)} more" * (len(names) > _SHOWN_FILES)
+        _print(f"  {format_count(len(names))}: {', '.join(names[:_SHOWN_FILES])}{more}: {refusal}")
 
 
 def _print_sample(plan: Plan, read: ReadOptions, count: int) -> None:
     """Documents of the first batch, and what would be set aside there."""
-    unit = plan.units[0]
+    unit = next(
+        unit for unit in plan.units if any(part.file.refusal is None for part in unit.ranges)
+    )
     # Nulls are counted, not met one by one.
     sample = replace(read, nulls="skip") if read.null_policy == "fail" else read
     rejects = Rejects(unit, sample)
     batch = next(read_unit(unit, sample, CutFinder(get_scheme("gpt2")), rejects), None)
     _print_nulls(rejects, read.null_policy)
     if batch is None:
-        _print("the first unit holds no documents")
+        _print(f"unit {unit.index} holds no documents")
         return
     _print(f"first documents of unit {unit.index}:")
     for row in batch.slice(0, count).to_pylist():

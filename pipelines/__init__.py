@@ -53,7 +53,7 @@ A pipeline of your own, from JSON Lines to shards:
     tokenizer = Tokenizer.load("tok/350")
     encoding = EncodeSettings(tokenizer.digest, read)
     begin_run("enc", encoding, plan, overwrite=False)
-    save_copy(tokenizer, "tok/350", "enc/tokenizer")
+    save_copy(tokenizer, "tok/350", "enc/__beam-bpe__/tokenizer")
     kept = find_finished_units("enc", encoding, plan)
     remove_stale_files("enc", kept)
     missing = [unit for unit in plan.units if unit.index not in kept]

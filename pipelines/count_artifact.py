@@ -57,6 +57,7 @@ from schemas.count_manifest import (
 from schemas.run_record import InputRecord
 
 __all__ = [
+    "COUNTS_MANIFEST",
     "CountArtifact",
     "clear_counts",
     "finish_counts",
@@ -66,7 +67,7 @@ __all__ = [
     "refuse_other_counts",
 ]
 
-_MANIFEST = "manifest.json"
+COUNTS_MANIFEST = "manifest.json"
 _BUCKET = re.compile(r"bucket-\d{5}\.arrow")
 _COUNT_AGAIN = "count again: start again with --overwrite"
 
@@ -115,7 +116,7 @@ class CountArtifact:
 
 def clear_counts(directory: str) -> None:
     """Remove the files of a count table (complete or not); the manifest goes first."""
-    delete_files(directory, [_MANIFEST])
+    delete_files(directory, [COUNTS_MANIFEST])
     delete_files(directory, _buckets(directory))
     delete_rejects(directory)
     _remove_rest(directory)
@@ -189,7 +190,7 @@ def finish_counts(
         files=files,
         digest=_table_digest(metadata, files),
     )
-    write_atomically(directory, _MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    write_atomically(directory, COUNTS_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     _remove_rest(directory)
     return manifest
 
@@ -236,7 +237,7 @@ def read_count_manifest(directory: str) -> CountManifest | None:
     Raises:
         CountTableError: it is damaged or of another version.
     """
-    path = join(directory, _MANIFEST)
+    path = join(directory, COUNTS_MANIFEST)
     if not exists(path):
         return None
     manifest = read_record(
@@ -298,8 +299,8 @@ def _complete_manifest(directory: str) -> CountManifest:
     manifest = read_count_manifest(directory)
     if manifest is None:
         raise CountTableError(
-            f"{join(directory, _MANIFEST)}: is missing: the folder holds no complete count table "
-            "(beam-bpe train writes one to OUTPUT/counts)"
+            f"{join(directory, COUNTS_MANIFEST)}: is missing: the folder holds no complete count "
+            "table (beam-bpe train writes one to OUTPUT/counts)"
         )
     if not manifest.files:
         raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
@@ -344,8 +345,8 @@ def _check_totals(directory: str, manifest: CountManifest, table: pa.Table) -> N
     for name, (written, found) in facts.items():
         if written != found:
             raise CountTableError(
-                f"{join(directory, _MANIFEST)}: {name} is {written}, but the files give {found}; "
-                f"{_COUNT_AGAIN}"
+                f"{join(directory, COUNTS_MANIFEST)}: {name} is {written}, but the files give "
+                f"{found}; {_COUNT_AGAIN}"
             )
 
 

@@ -24,13 +24,14 @@ from pipelines.encode_pieces import PieceEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.job_metrics import count_documents, count_rejects
 from pipelines.output_files import join
+from pipelines.output_layout import TOKENIZER_FOLDER
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import KEPT_BYTES, read_unit
 from pipelines.rejects import Rejects
 from pipelines.shuffle_rows import ShuffleWindow
 from pipelines.token_rows import RowMaker, TokenRows
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
+from pipelines.tokenizer_files import cached_tokenizer
 from pipelines.worker_errors import reported_errors
 from pipelines.write_output import OutputWriter
 from pipelines.write_shards import ShardGroup, unit_totals
@@ -55,14 +56,14 @@ class EncodeDocuments(beam.PTransform):
     `pipelines` also goes on with what an interrupted run left):
 
         begin_run("enc", encoding, plan, overwrite=False)
-        save_copy(tokenizer, "tok/350", "enc/tokenizer")
+        save_copy(tokenizer, "tok/350", "enc/__beam-bpe__/tokenizer")
         with beam.Pipeline() as pipeline:
             pipeline | beam.Create(units) | EncodeDocuments("enc", encoding)
         backend = get_backend().name
         write_manifest("enc", encoding, plan, code_version=code_version(), backend=backend)
 
     Args:
-        output: folder of the shards; `OUTPUT/tokenizer` must hold the tokenizer
+        output: folder of the shards; `OUTPUT/__beam-bpe__/tokenizer` holds the tokenizer
             (`pipelines.tokenizer_files.save_copy`).
         settings: what decides the shards.
         progress_folder: from `pipelines.progress.show_progress`; "" to report no progress.

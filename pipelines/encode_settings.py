@@ -25,7 +25,7 @@ class EncodeSettings:
     """What decides the shards, besides the input itself.
 
     Attributes:
-        tokenizer_digest: of the tokenizer in OUTPUT/tokenizer.
+        tokenizer_digest: of the tokenizer in the output.
         read: how the input files are read.
         bos: id put before each document, or None.
         eos: id put after each document, or None.

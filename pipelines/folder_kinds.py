@@ -1,7 +1,8 @@
 """What a path is that was given where the output of a command is wanted, and what to give instead.
 
 Folders are known by the files that commands leave in them: `run.json` says whose a folder is, and
-`manifest.json`, `config.json` and `export.json` that it is finished.
+`manifest.json`, `config.json` and `export.json` that it is finished. An output of `encode` has its
+own in `pipelines.output_layout.OWN_FOLDER`.
 """
 
 from __future__ import annotations
@@ -13,14 +14,21 @@ import msgspec
 
 from bpe.formats.model_directory import CONFIG_NAME
 from pipelines.output_files import exists, is_local, join, list_files, read_bytes
-from pipelines.output_folder import RUN
+from pipelines.output_layout import (
+    ENCODE_RUN,
+    MANIFEST,
+    OLD_MANIFEST,
+    OLD_TOKENIZER,
+    OWN_FOLDER,
+    RUN,
+    TOKENIZER_FOLDER,
+)
 from pipelines.shard_files import SHARD_FILE
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models
+from pipelines.tokenizer_files import find_models
 from schemas.count_manifest import COUNTS_FORMAT
 
 __all__ = ["Place", "recognize", "what_to_give"]
 
-_MANIFEST = "manifest.json"
 _SHOWN = 3
 
 
@@ -60,16 +68,21 @@ def recognize(path: str) -> Place:
     if is_local(path) and not os.path.isdir(path):
         return _no_folder(path)
     parent = path.rstrip("/").rpartition("/")[0] or "."
-    run = _read(join(path, RUN))
-    if exists(join(path, _MANIFEST)):
-        manifest = _read(join(path, _MANIFEST))
+    if exists(join(path, MANIFEST)):
+        return Place(
+            "shards", "is an output of beam-bpe encode", path, join(path, TOKENIZER_FOLDER)
+        )
+    run = _run_of(path)
+    if exists(join(path, OLD_MANIFEST)):
+        manifest = _read(join(path, OLD_MANIFEST))
         if manifest.format == COUNTS_FORMAT:
             counts = "is a table of counts from beam-bpe train"
             return Place("counts", counts, tokenizer=_model_in(parent))
-        model = join(path, TOKENIZER_FOLDER)
+        model = join(path, OLD_TOKENIZER)
         # A manifest that cannot be read may be that of counts.
         if manifest.shards is not None or run.command == "encode" or exists(model):
-            return Place("shards", "is an output of beam-bpe encode", path, model)
+            old = "is an output of beam-bpe encode, of an earlier version"
+            return Place("shards", old, path, model)
     if run.command == "encode":
         inside = _model_in(join(path, TOKENIZER_FOLDER))
         return Place(
@@ -99,7 +112,7 @@ def _no_folder(path: str) -> Place:
 
 def _unmarked(path: str, parent: str) -> Place:
     """A folder without a record of its own."""
-    above = _read(join(parent, RUN))
+    above = _run_of(parent)
     name = path.rstrip("/").rpartition("/")[2]
     splits = above.settings.get("splits")
     named = [str(split[0]) for split in splits if split] if isinstance(splits, list) else []
@@ -151,15 +164,20 @@ def _read(path: str) -> _Record:
         return _Record()
 
 
+def _run_of(folder: str) -> _Record:
+    run = _read(join(folder, ENCODE_RUN))
+    return run if run.command else _read(join(folder, RUN))
+
+
 def _model_in(folder: str) -> str | None:
     models = find_models(folder)
     return models[0] if models else None
 
 
 def _shards_in(folder: str) -> str | None:
-    """The folder, if it is a finished output of encode."""
-    path = join(folder, _MANIFEST)
-    return folder if exists(path) and _read(path).format != COUNTS_FORMAT else None
+    """The folder, or that of which it is `OWN_FOLDER`, if it is a finished output of encode."""
+    output = folder.removesuffix(f"/{OWN_FOLDER}") or "/"
+    return output if exists(join(output, MANIFEST)) else None
 
 
 def _outputs_below(path: str) -> list[str]:

@@ -14,7 +14,7 @@ from pipelines.read_options import ReadOptions
 __all__ = ["refuse_overlap"]
 
 # One file of each kind that a command writes, wherever in its output.
-_WRITTEN = ("shard-00000-000.arrow", "run.json", "merges.txt", "tokenizer/merges.txt")
+_WRITTEN = ("shard-00000-000.arrow", "run.json", "merges.txt", "512/merges.txt")
 _REMEDY = "choose another --output, or a narrower --input"
 
 

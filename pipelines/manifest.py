@@ -15,17 +15,19 @@ from bpe.errors import OutputError
 from pipelines.encode_settings import EncodeSettings
 from pipelines.folder_kinds import recognize, what_to_give
 from pipelines.output_files import (
+    exists,
     join,
     list_files,
     open_bytes,
     remove_temporary_files,
     write_atomically,
 )
+from pipelines.output_layout import MANIFEST, OLD_MANIFEST, REJECTS, UNIT_FOLDER
 from pipelines.plan import Plan
 from pipelines.records import read_record
 from pipelines.rejects import check_rejects, rejected_rows
 from pipelines.shard_files import list_shards, sidecar_name
-from pipelines.shuffle_buckets import UNIT_FOLDER, plan_buckets, unit_record_name
+from pipelines.shuffle_buckets import plan_buckets, unit_record_name
 from pipelines.write_output import add_packing
 from schemas.run_record import InputRecord
 from schemas.sidecars import (
@@ -58,7 +60,6 @@ __all__ = [
     "write_manifest",
 ]
 
-MANIFEST = "manifest.json"
 _BLOCK = 1 << 20
 _AGAIN = "run the encode command again, which repairs it, or start again with --overwrite"
 
@@ -158,7 +159,7 @@ def write_manifest(
     backend: str,
     listing: Mapping[str, int] | None = None,
 ) -> Manifest:
-    """Check the balance of documents and write `manifest.json`, last of all files.
+    """Check the balance of documents and write the manifest, last of all files.
 
     Args:
         output: the folder of shards.
@@ -178,7 +179,9 @@ def write_manifest(
     totals = add_up(sidecars, units)
     check_balance(output, totals)
     left = totals.documents_in - totals.rejected - totals.dropped
-    check_rejects(totals.rejects, settings.read, output, left=left, purpose="encode")
+    check_rejects(
+        totals.rejects, settings.read, output, left=left, purpose="encode", folder=REJECTS
+    )
     manifest = Manifest(
         code_version=code_version,
         backend=backend,
@@ -287,6 +290,8 @@ def read_manifest(output: str, *, split_option: str = "") -> Manifest:
         OutputError: there is none, or it is damaged; says what the folder is, and what to give.
     """
     path = join(output, MANIFEST)
+    if not exists(path) and exists(join(output, OLD_MANIFEST)):
+        path = join(output, OLD_MANIFEST)
     try:
         return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
     except OutputError as error:

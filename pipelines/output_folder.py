@@ -1,6 +1,7 @@
 """Whose an output folder is: the record that a command leaves there before it works.
 
-    run.json    which command writes here, its settings and its inputs
+    run.json    which command writes here, its settings and its inputs; of `encode` in the folder
+                `pipelines.output_layout.OWN_FOLDER`
 
 A folder that holds this record is the command's; one without it must hold nothing that the command
 would replace, unless the user says `--overwrite`.
@@ -23,6 +24,7 @@ from pipelines.output_files import (
     list_files,
     write_atomically,
 )
+from pipelines.output_layout import ENCODE_RUN, REJECTS_FOLDER, RUN
 from pipelines.output_lock import LOCK_NAME
 from pipelines.records import read_record
 from schemas.run_record import RUN_VERSION, RunRecord
@@ -32,14 +34,14 @@ __all__ = [
     "REJECTS_FOLDER",
     "RUN",
     "delete_rejects",
+    "find_run",
+    "has_old_layout",
     "read_run",
     "refuse_foreign_files",
     "refuse_other_command",
     "write_run",
 ]
 
-RUN = "run.json"
-REJECTS_FOLDER = "rejects"
 REJECTS_FILE = re.compile(r"unit-(\d{5,})\.jsonl")
 """Names of the lists of rejected rows in that folder; the group is the unit."""
 
@@ -50,20 +52,23 @@ def write_run(output: str, record: RunRecord) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    write_atomically(output, RUN, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
+    name = ENCODE_RUN if record.command == "encode" else RUN
+    write_atomically(output, name, msgspec.json.format(msgspec.json.encode(record)) + b"\n")
 
 
 def read_run(output: str, command: str) -> RunRecord | None:
     """The record of an earlier run of this command; None if the folder has none.
 
     Raises:
-        OutputError: the record is damaged, or of another command.
+        OutputError: the record is damaged, of another command, or of an earlier version of this
+            program that laid its files out otherwise.
     """
-    record = _read(output)
-    if record is not None and record.command != command:
+    record = find_run(output)
+    _refuse_other(output, record, command)
+    if has_old_layout(output) and not exists(join(output, ENCODE_RUN)):
         raise OutputError(
-            f"--output {output}: is a folder of beam-bpe {record.command}; choose another one for "
-            f"beam-bpe {command}"
+            f"--output {output}: holds an output of an earlier version of beam-bpe, whose files "
+            "lie elsewhere; use that version, give another folder, or --overwrite to start again"
         )
     return record
 
@@ -75,14 +80,39 @@ def refuse_other_command(output: str, command: str) -> None:
         OutputError: it is. A damaged record is no reason: overwriting is the way out of that.
     """
     try:
-        _read(output)
+        record = find_run(output)
     except OutputError:
         return
-    read_run(output, command)
+    _refuse_other(output, record, command)
 
 
-def _read(output: str) -> RunRecord | None:
-    path = join(output, RUN)
+def _refuse_other(output: str, record: RunRecord | None, command: str) -> None:
+    if record is not None and record.command != command:
+        raise OutputError(
+            f"--output {output}: is a folder of beam-bpe {record.command}; choose another one for "
+            f"beam-bpe {command}"
+        )
+
+
+def has_old_layout(output: str) -> bool:
+    """Whether an earlier version of `encode`, without `OWN_FOLDER`, left its record there."""
+    try:
+        record = _read(join(output, RUN))
+    except OutputError:
+        return False
+    return record is not None and record.command == "encode"
+
+
+def find_run(output: str) -> RunRecord | None:
+    """The record of whatever command, also of an earlier version; None if the folder has none.
+
+    Raises:
+        OutputError: the record is damaged.
+    """
+    return _read(join(output, ENCODE_RUN)) or _read(join(output, RUN))
+
+
+def _read(path: str) -> RunRecord | None:
     if not exists(path):
         return None
     remedy = "start again with --overwrite"
@@ -112,9 +142,11 @@ def refuse_foreign_files(output: str, folders: Sequence[str]) -> None:
             )
 
 
-def delete_rejects(directory: str, kept: frozenset[int] = frozenset()) -> int:
+def delete_rejects(
+    directory: str, kept: frozenset[int] = frozenset(), folder: str = REJECTS_FOLDER
+) -> int:
     """Delete the lists of rejected rows, but for the units to be kept; returns how many."""
-    folder = join(directory, REJECTS_FOLDER)
+    folder = join(directory, folder)
     found = {name: REJECTS_FILE.fullmatch(name) for name in list_files(folder)}
     stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
     delete_files(folder, stale)

@@ -18,6 +18,7 @@ from bpe.errors import BadFileError, BadRecordError
 from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.output_files import join, write_atomically
+from pipelines.output_layout import REJECTS_FOLDER
 from pipelines.plan import FileRange, Unit
 from pipelines.read_options import NULL_TEXT, ReadOptions
 
@@ -152,8 +153,12 @@ class Rejects:
         self._records.seek(0)
         return self._records.read()
 
-    def write(self, directory: str) -> str | None:
-        """Write `rejects/unit-UUUUU.jsonl` below `directory`, at once or not at all.
+    def file_name(self, folder: str = REJECTS_FOLDER) -> str:
+        """Name of the unit's list in a folder of such lists."""
+        return f"{folder}/unit-{self.unit.index:05d}.jsonl"
+
+    def write(self, directory: str, folder: str = REJECTS_FOLDER) -> str | None:
+        """Write the unit's list into a folder below `directory`, at once or not at all.
 
         Returns:
             The name below `directory`; None, and no file, if nothing was set aside.
@@ -163,7 +168,7 @@ class Rejects:
         """
         if not self.counts:
             return None
-        name = f"rejects/unit-{self.unit.index:05d}.jsonl"
+        name = self.file_name(folder)
         write_atomically(directory, name, self.to_jsonl())
         return name
 
@@ -213,15 +218,17 @@ def check_rejects(
     *,
     left: int,
     purpose: str = "train on",
+    folder: str = REJECTS_FOLDER,
 ) -> None:
     """Check how many rows, and files, all units together have set aside.
 
     Args:
         counts: by reason, of all units.
         options: `max_bad_records` and `nulls`.
-        directory: where the units' `rejects/` lie, for the message.
+        directory: the output, for the message.
         left: documents that were neither set aside nor dropped as empty.
         purpose: of the run, for the message.
+        folder: of the units' lists below the output.
 
     Raises:
         BadFileError: nothing is left.
@@ -230,14 +237,14 @@ def check_rejects(
     if counts and not left:
         raise BadFileError(
             f"nothing is left to {purpose}: all of the input was set aside, {_set_aside(counts)}; "
-            f"{join(directory, 'rejects')} lists it with what is wrong; mend it, or give another "
+            f"{join(directory, folder)} lists it with what is wrong; mend it, or give another "
             "--input"
         )
     limit = options.max_bad_records
     if limit is not None and _bad(counts, options) > limit:
         raise BadRecordError(
             f"{_set_aside(counts)}, more than --max-bad-records={limit}; "
-            f"{join(directory, 'rejects')} lists them; mend them, or raise the limit and run the "
+            f"{join(directory, folder)} lists them; mend them, or raise the limit and run the "
             f"command again"
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +19,6 @@ from bpe.errors import BpeError, OutputError
 from pipelines.counted_nouns import counted
 from pipelines.encode_settings import EncodeSettings
 from pipelines.manifest import (
-    MANIFEST,
     file_sha256,
     input_record,
     read_manifest,
@@ -32,27 +31,37 @@ from pipelines.output_files import (
     is_local,
     join,
     list_files,
+    remove_empty_folder,
     remove_temporary_files,
 )
 from pipelines.output_folder import (
-    REJECTS_FOLDER,
     delete_rejects,
+    find_run,
+    has_old_layout,
     read_run,
     refuse_foreign_files,
     refuse_other_command,
     write_run,
 )
+from pipelines.output_layout import (
+    MANIFEST,
+    OLD_FILES,
+    OLD_MANIFEST,
+    OLD_TOKENIZER,
+    OWN_FOLDER,
+    REJECTS,
+    RUN,
+    SIDECARS,
+    SPILL_FOLDER,
+    TOKENIZER_FOLDER,
+    UNIT_FOLDER,
+    sidecar_of,
+)
 from pipelines.plan import Plan, Unit
 from pipelines.settings import describe_differences, refused_rejects
 from pipelines.shard_files import SHARD_FILE, list_shards
-from pipelines.shuffle_buckets import (
-    SPILL_FOLDER,
-    UNIT_FOLDER,
-    Bucket,
-    spill_name,
-    unit_record_name,
-)
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from pipelines.shuffle_buckets import Bucket, spill_name, unit_record_name
+from pipelines.tokenizer_files import clear_model, load_copy
 from pipelines.write_shards import ShardGroup, input_identity
 from schemas.run_record import InputRecord, RunRecord
 from schemas.sidecars import Manifest, UnitTotals
@@ -110,7 +119,7 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     earlier = None if overwrite else read_run(output, _COMMAND)
     if earlier is None:
         if not overwrite:
-            own = (TOKENIZER_FOLDER, REJECTS_FOLDER, SPILL_FOLDER, UNIT_FOLDER)
+            own = (OWN_FOLDER, TOKENIZER_FOLDER, SIDECARS, REJECTS, SPILL_FOLDER, UNIT_FOLDER)
             splits = tuple(filter(None, settings.split_names))
             refuse_foreign_files(output, own + splits)
         write_run(output, wanted)
@@ -163,8 +172,8 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
     for shard in manifest.shards:
         if sizes.get(shard.file) != shard.file_bytes:
             return f"{join(output, shard.file)} is missing or of another size"
-        if f"{shard.file}.json" not in sizes:
-            return f"{join(output, shard.file)}.json is missing"
+        if sidecar_of(shard.file) not in sizes:
+            return f"{join(output, sidecar_of(shard.file))} is missing"
         rejects = shard.unit_totals.rejects_file if shard.unit_totals else None
         if rejects is not None and not exists(join(output, rejects)):
             return f"{join(output, rejects)} is missing"
@@ -227,22 +236,38 @@ def _holds_nothing(output: str) -> bool:
 def _splits_before(output: str) -> set[str]:
     """Folders of the shards of the run that is overwritten; of a damaged record, none are known."""
     try:
-        earlier = read_run(output, _COMMAND)
+        earlier = find_run(output)
     except OutputError:
         earlier = None
     splits = earlier.settings.get("splits") if earlier is not None else None
     return {"", *(str(split[0]) for split in splits or [])}
 
 
-def _remove_everything(output: str, split_names: Iterable[str]) -> None:
+def _remove_everything(output: str, split_names: set[str]) -> None:
     """Remove what this command makes; other files of the folder are the user's."""
     # The manifest goes first: without it nobody takes the rest for finished.
     delete_files(output, [MANIFEST])
     delete_files(output, list(list_shards(output, tuple(split_names))))
-    delete_rejects(output)
+    delete_rejects(output, folder=REJECTS)
     remove_spills(output)
     _remove_unit_files(output, UNIT_FOLDER, frozenset())
+    if has_old_layout(output):
+        _remove_old_files(output, split_names)
     remove_temporary_files(output)
+
+
+def _remove_old_files(output: str, split_names: set[str]) -> None:
+    """Remove what is not a shard of an output of an earlier version; its record goes last."""
+    delete_files(output, [OLD_MANIFEST])
+    folders = dict.fromkeys(split_names, OLD_FILES[""]) | OLD_FILES
+    for folder, pattern in folders.items():
+        path = join(output, folder) if folder else output
+        delete_files(path, [name for name in list_files(path) if re.fullmatch(pattern, name)])
+        if folder and folder not in split_names:
+            remove_empty_folder(path)
+    clear_model(join(output, OLD_TOKENIZER))
+    remove_empty_folder(join(output, OLD_TOKENIZER))
+    delete_files(output, [RUN])
 
 
 def find_finished_units(output: str, settings: EncodeSettings, plan: Plan) -> set[int]:
@@ -350,7 +375,7 @@ def remove_stale_files(
     }
     stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
     delete_files(output, stale)
-    count = delete_rejects(output, frozenset(kept)) if rejects else 0
+    count = delete_rejects(output, frozenset(kept), REJECTS) if rejects else 0
     remove_temporary_files(output)
     return len(stale) + count
 
@@ -359,7 +384,7 @@ def remove_stale_units(output: str, kept: set[int]) -> int:
     """Remove spills, records and rejects of units that are not kept, as `remove_stale_files`."""
     stale = _remove_unit_files(output, SPILL_FOLDER, frozenset(kept))
     stale += _remove_unit_files(output, UNIT_FOLDER, frozenset(kept))
-    return stale + delete_rejects(output, frozenset(kept))
+    return stale + delete_rejects(output, frozenset(kept), REJECTS)
 
 
 def remove_spills(output: str) -> None:

@@ -20,6 +20,7 @@ from pipelines.output_files import (
     publish,
     temporary_path,
 )
+from pipelines.output_layout import SIDECARS, sidecar_of
 from pipelines.token_rows import TokenRows
 
 __all__ = [
@@ -36,7 +37,7 @@ REPAIR = "remove the damaged file and run the encode command again, which makes 
 """What to do about a shard: a command run again looks at the sizes of finished shards alone."""
 
 SHARD_FILE = re.compile(r"shard-(\d{5,})-\d{3,}\.arrow(\.json)?")
-"""Names of shards and of their sidecars, without the split's folder; the group is the unit."""
+"""Names of shards and of their sidecars, without folders; the first group is the unit."""
 
 
 def shard_name(unit: int, part: int, split: str = "") -> str:
@@ -47,7 +48,7 @@ def shard_name(unit: int, part: int, split: str = "") -> str:
 
 def sidecar_name(unit: int, part: int, split: str = "") -> str:
     """Name of a shard's sidecar."""
-    return f"{shard_name(unit, part, split)}.json"
+    return sidecar_of(shard_name(unit, part, split))
 
 
 def list_shards(output: str, split_names: tuple[str, ...]) -> dict[str, int]:
@@ -59,9 +60,12 @@ def list_shards(output: str, split_names: tuple[str, ...]) -> dict[str, int]:
     """
     found: dict[str, int] = {}
     for split in split_names:
-        sizes = list_files(join(output, split) if split else output)
         prefix = f"{split}/" if split else ""
-        found |= {f"{prefix}{name}": n for name, n in sizes.items() if SHARD_FILE.fullmatch(name)}
+        for folder, suffix in ((prefix, None), (f"{SIDECARS}/{prefix}", ".json")):
+            for name, size in list_files(join(output, *folder.split("/")[:-1])).items():
+                match = SHARD_FILE.fullmatch(name)
+                if match and match[2] == suffix:
+                    found[f"{folder}{name}"] = size
     return found
 
 

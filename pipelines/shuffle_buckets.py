@@ -1,6 +1,6 @@
 """A global shuffle: every document of the input in random order, over two jobs.
 
-    unit (JSON)   ─ SpillUnit   ─► OUTPUT/_shuffle/unit-UUUUU.arrow, its record; records (JSON)
+    unit (JSON)   ─ SpillUnit   ─► OUTPUT/__beam-bpe__/shuffle, its record; records (JSON)
     bucket (JSON) ─ WriteBucket ─► OUTPUT/shard-BBBBB-PPP.arrow, its sidecar; sidecars (JSON)
 
 The first job encodes units and leaves their rows sorted by bucket, the second gathers each bucket
@@ -43,13 +43,14 @@ from pipelines.document_keys import DocumentKeys
 from pipelines.encode_documents import UnitEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import join, open_for_reading, write_atomically
+from pipelines.output_layout import SPILL_FOLDER, TOKENIZER_FOLDER, UNIT_FOLDER
 from pipelines.plan import Plan, Unit, unpacked_guess
 from pipelines.read_documents import KEPT_BYTES
 from pipelines.settings import digest_of
 from pipelines.shard_files import OpenShard
 from pipelines.shuffle_rows import in_order
 from pipelines.token_rows import TokenRows
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, cached_tokenizer
+from pipelines.tokenizer_files import cached_tokenizer
 from pipelines.worker_errors import reported_errors
 from pipelines.write_output import OutputWriter
 from pipelines.write_shards import ShardGroup, input_identity
@@ -69,10 +70,8 @@ __all__ = [
     "unit_record_name",
 ]
 
-SPILL_FOLDER = "_shuffle"
-UNIT_FOLDER = "units"
 UNIT_RECORD_FILE = re.compile(r"unit-(\d{5,})\.json")
-"""Names of the records in that folder; the group is the unit."""
+"""Names of the records in `UNIT_FOLDER`; the group is the unit."""
 
 # So much text of a unit is sorted by bucket at a time.
 _SPILL_BYTES = 64 << 20
@@ -138,10 +137,10 @@ class SpillDocuments(beam.PTransform):
     """The first job: encodes units and leaves their rows sorted by bucket.
 
     Input: units as JSON (bytes), see `pipelines.plan.Unit`. Output: one record per unit (JSON,
-    bytes), as it was written to `OUTPUT/units`. Running a unit twice leaves the same files.
+    bytes), as it was written to `UNIT_FOLDER`. Running a unit twice leaves the same files.
 
     Args:
-        output: folder of the shards; `OUTPUT/tokenizer` must hold the tokenizer.
+        output: folder of the shards; its `TOKENIZER_FOLDER` holds the tokenizer.
         settings: what decides the shards.
         buckets: how many there are (`plan_buckets`).
         progress_folder: from `pipelines.progress.show_progress`; "" to report no progress.

@@ -23,8 +23,6 @@ Split = tuple[str, str]
 """Name of a split and its share of the documents, a decimal number as it was written."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]")
-# Folders of an output that hold something else.
-_TAKEN = frozenset({"tokenizer", "rejects", "units", "counts"})
 _WHOLE = 1 << 64
 _HASH_DOMAIN = 0x5B117
 
@@ -51,10 +49,10 @@ def check_splits(splits: Sequence[Split]) -> None:
         SettingsError: names the split and what is wrong with it.
     """
     for name, share in splits:
-        if not _NAME.fullmatch(name) or name.lower() in _TAKEN:
+        if not _NAME.fullmatch(name):
             raise SettingsError(
                 f"--split {name}={share}: {name!r} cannot be a split's name; use letters, digits, "
-                f"'.' and '-', and none of {', '.join(sorted(_TAKEN))}"
+                "'.' and '-'"
             )
         if not 0 < _share(name, share) <= 1:
             raise SettingsError(f"--split {name}={share}: a share is more than 0 and at most 1")

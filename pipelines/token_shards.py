@@ -32,6 +32,7 @@ import numpy.typing as npt
 from bpe.errors import OutputError, SettingsError
 from pipelines.counted_nouns import counted
 from pipelines.mapped_shard import MappedShard, PackedRow, TokenRow, sums
+from pipelines.output_layout import MANIFEST, OLD_MANIFEST
 from pipelines.own_paths import own_path
 from pipelines.records import decode_record
 from pipelines.shards_of_split import shards_of_split, split_names
@@ -193,7 +194,10 @@ class TokenShards(Sequence[_Ids]):
 
 
 def _read_manifest(directory: str) -> Manifest:
-    path = own_path(directory, "manifest.json")
+    path = own_path(directory, MANIFEST)
+    old = own_path(directory, OLD_MANIFEST)
+    if os.path.isfile(old) and not os.path.exists(path):
+        path = old
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -215,7 +219,7 @@ def _refuse_split(directory: str) -> None:
         OutputError: it is one.
     """
     parent, name = os.path.split(directory)
-    if os.path.isfile(os.path.join(parent, "manifest.json")):
+    if os.path.isfile(os.path.join(parent, MANIFEST)):
         manifest = _read_manifest(parent)
         if name in split_names(manifest):
             raise OutputError(

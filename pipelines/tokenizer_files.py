@@ -24,7 +24,6 @@ from pipelines.own_paths import escape, is_local
 
 __all__ = [
     "MODEL_FILES",
-    "TOKENIZER_FOLDER",
     "cached_tokenizer",
     "clear_model",
     "copy_files",
@@ -34,7 +33,6 @@ __all__ = [
     "save_copy",
 ]
 
-TOKENIZER_FOLDER = "tokenizer"
 MODEL_FILES = ("vocab.json", "merges.txt", "tokenizer.json", "golden.jsonl", CONFIG_NAME)
 
 _cache: dict[str, Tokenizer] = {}

@@ -18,7 +18,6 @@ from bpe.errors import OutputError
 from bpe.tokenizer import Tokenizer
 from pipelines.counted_nouns import counted
 from pipelines.manifest import (
-    MANIFEST,
     add_up,
     check_balance,
     each_unit_totals,
@@ -28,11 +27,19 @@ from pipelines.manifest import (
     read_unit_record,
 )
 from pipelines.output_files import exists, join, list_files, read_bytes
-from pipelines.output_folder import REJECTS_FILE, REJECTS_FOLDER, RUN, read_run
+from pipelines.output_folder import REJECTS_FILE, read_run
+from pipelines.output_layout import (
+    ENCODE_RUN,
+    MANIFEST,
+    REJECTS,
+    TOKENIZER_FOLDER,
+    UNIT_FOLDER,
+    sidecar_of,
+)
 from pipelines.settings import digest_of
 from pipelines.shard_files import list_shards, shard_name
-from pipelines.shuffle_buckets import UNIT_FOLDER, UNIT_RECORD_FILE, unit_record_name
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from pipelines.shuffle_buckets import UNIT_RECORD_FILE, unit_record_name
+from pipelines.tokenizer_files import load_copy
 from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck
 from pipelines.verify_shard import RowSettings, ShardCheck
@@ -207,10 +214,10 @@ def _check_settings(output: str, manifest: Manifest) -> RowSettings:
         )
     run = read_run(output, "encode")
     if run is None:
-        raise _failure(output, RUN, "is missing")
+        raise _failure(output, ENCODE_RUN, "is missing")
     for name in ("settings", "inputs"):
         if getattr(run, name) != getattr(manifest, name):
-            raise _failure(output, RUN, f"its {name} are not those of {MANIFEST}")
+            raise _failure(output, ENCODE_RUN, f"its {name} are not those of {MANIFEST}")
     return settings
 
 
@@ -235,7 +242,7 @@ def _check_sidecars(output: str, manifest: Manifest, settings: RowSettings) -> N
             if shard.unit_totals.parts != shards:
                 raise _failure(
                     output,
-                    f"{shard.file}.json",
+                    sidecar_of(shard.file),
                     f"says {counted(shard.unit_totals.parts, 'part')}, and there are {shards}",
                 )
             unit, part, split, shards = unit + 1, 0, 0, 0
@@ -246,7 +253,7 @@ def _check_sidecars(output: str, manifest: Manifest, settings: RowSettings) -> N
 def _check_sidecar(
     output: str, manifest: Manifest, shard: ShardSidecar, known: set[tuple[str, str]]
 ) -> None:
-    name = f"{shard.file}.json"
+    name = sidecar_of(shard.file)
     if not exists(join(output, name)):
         raise _failure(output, name, "is missing")
     if read_sidecar(output, name) != shard:
@@ -296,13 +303,13 @@ def _check_totals(output: str, manifest: Manifest) -> None:
 
 def _check_no_others(output: str, manifest: Manifest, settings: RowSettings) -> None:
     """No shard and no list of rejects that the manifest does not know: readers would take it."""
-    known = {shard.file for shard in manifest.shards}
+    known = {name for each in manifest.shards for name in (each.file, sidecar_of(each.file))}
     for name in list_shards(output, ("", *settings.split_names)):
-        if name.removesuffix(".json") not in known:
+        if name not in known:
             raise _failure(output, name, f"is not in {MANIFEST}")
     listed = {totals.rejects_file for totals in _unit_totals(manifest)}
-    for name in list_files(join(output, REJECTS_FOLDER)):
-        path = f"{REJECTS_FOLDER}/{name}"
+    for name in list_files(join(output, REJECTS)):
+        path = f"{REJECTS}/{name}"
         if REJECTS_FILE.fullmatch(name) and path not in listed:
             raise _failure(output, path, f"is not in {MANIFEST}")
 

@@ -1,10 +1,10 @@
 """Write the token shards of one unit and the sidecar of each.
 
     shard-UUUUU-PPP.arrow        Arrow IPC file: unit of the plan, part
-    shard-UUUUU-PPP.arrow.json   sidecar: what the manifest says of the shard
     SPLIT/shard-UUUUU-PPP.arrow  the same where documents are divided among splits
-    rejects/unit-UUUUU.jsonl     rows that the reader set aside, if any
 
+Sidecars (what the manifest says of a shard) and skipped rows lie in `pipelines.output_layout`'s
+folders.
 A part closes at the row with which it holds `shard_bytes` of text, so names and borders depend on
 the input alone. A file gets its final name when it is complete, its sidecar after it, and the
 sidecar of the last shard (the one with `unit_totals`) after everything else: a unit is finished
@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.output_files import delete_files, write_atomically
+from pipelines.output_layout import REJECTS, sidecar_of
 from pipelines.plan import Unit
 from pipelines.rejects import Rejects
 from pipelines.shard_files import OpenShard, shard_name, sidecar_name
@@ -103,10 +104,10 @@ def unit_totals(
     Raises:
         OutputError: the file of rejects cannot be written.
     """
-    rejects_file = rejects.write(output)
+    rejects_file = rejects.write(output, REJECTS)
     if rejects_file is None:
         # An earlier attempt on an older version of the input may have left one.
-        delete_files(output, [f"rejects/unit-{rejects.unit.index:05d}.jsonl"])
+        delete_files(output, [rejects.file_name(REJECTS)])
     return UnitTotals(
         parts=0,
         documents_in=rejects.documents_in,
@@ -198,7 +199,7 @@ class ShardWriter:
         sidecars[-1] = replace(sidecars[-1], unit_totals=replace(totals, parts=len(sidecars)))
         encoded = [msgspec.json.format(msgspec.json.encode(each)) for each in sidecars]
         for sidecar, data in zip(sidecars, encoded, strict=True):
-            write_atomically(self._output, f"{sidecar.file}.json", data)
+            write_atomically(self._output, sidecar_of(sidecar.file), data)
         return encoded
 
     def _open_part(self, split: str) -> OpenShard:

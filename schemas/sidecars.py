@@ -25,9 +25,9 @@ __all__ = [
     "UnitTotals",
 ]
 
-SIDECAR_VERSION = 3
-MANIFEST_VERSION = 3
-UNIT_RECORD_VERSION = 1
+SIDECAR_VERSION = 4
+MANIFEST_VERSION = 4
+UNIT_RECORD_VERSION = 2
 
 
 @dataclass(frozen=True, kw_only=True)

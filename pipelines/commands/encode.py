@@ -29,7 +29,7 @@ from pipelines.inputs import ReadOptions
 from pipelines.job_metrics import JobMetrics, read_metrics
 from pipelines.manifest import read_manifest, write_manifest
 from pipelines.output_files import join, prepare_output
-from pipelines.output_folder import REJECTS_FOLDER
+from pipelines.output_layout import REJECTS, TOKENIZER_FOLDER
 from pipelines.output_lock import locked_output
 from pipelines.plan import Plan, Unit, make_plan
 from pipelines.progress import Stopwatch, format_bytes, format_count, show_progress
@@ -47,7 +47,7 @@ from pipelines.resume import (
 from pipelines.runner_setup import end_process, run_pipeline
 from pipelines.shuffle_buckets import Bucket, SpillDocuments, WriteBuckets, plan_buckets
 from pipelines.split_documents import parse_splits
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, save_copy
+from pipelines.tokenizer_files import save_copy
 from schemas.sidecars import Manifest, OutputTotals
 
 __all__ = ["run"]
@@ -254,7 +254,7 @@ def _print_summary(
     lines += _layout_lines(manifest)
     if totals.rejects:
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals.rejects.items())
-        lines.append(f"rejected         {reasons} (see {join(output, REJECTS_FOLDER)})")
+        lines.append(f"rejected         {reasons} (see {join(output, REJECTS)})")
     lines += job.accepted_lines(totals.accepted, manifest.listing)
     is_text = manifest.settings["special_text"] == "text"
     meaning = "as ordinary text" if is_text else "as special tokens"

@@ -18,6 +18,7 @@ from pipelines.exports.export_run import (
 )
 from pipelines.manifest import read_manifest
 from pipelines.output_files import join, prepare_output
+from pipelines.output_layout import TOKENIZER_FOLDER
 from pipelines.output_lock import locked_output
 from pipelines.progress import (
     ProgressReporter,
@@ -27,7 +28,7 @@ from pipelines.progress import (
     show_progress,
 )
 from pipelines.shards_of_split import split_names
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from pipelines.tokenizer_files import load_copy
 from schemas.export_record import ExportRecord
 from schemas.run_record import RunRecord
 from schemas.sidecars import Manifest

@@ -15,10 +15,11 @@ from pipelines.commands import job
 from pipelines.counted_nouns import counted
 from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join, open_for_reading
+from pipelines.output_layout import TOKENIZER_FOLDER
 from pipelines.progress import format_count
 from pipelines.shards_of_split import shards_of_split
 from pipelines.shown_names import one_line
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, load_copy
+from pipelines.tokenizer_files import load_copy
 
 __all__ = ["run"]
 

@@ -7,13 +7,13 @@ from argparse import Namespace
 
 from bpe.errors import OutputError
 from pipelines.commands import job
-from pipelines.count_artifact import load_counts
+from pipelines.count_artifact import COUNTS_MANIFEST, load_counts
 from pipelines.counted_nouns import counted
 from pipelines.exports.export_check import check_export
 from pipelines.folder_kinds import recognize
-from pipelines.manifest import MANIFEST
 from pipelines.output_files import exists, join
-from pipelines.tokenizer_files import TOKENIZER_FOLDER, find_models, load_copy
+from pipelines.output_layout import MANIFEST, TOKENIZER_FOLDER
+from pipelines.tokenizer_files import find_models, load_copy
 from pipelines.verify import verify_output
 
 __all__ = ["run"]
@@ -28,7 +28,7 @@ def run(arguments: Namespace) -> int:
         _verify_other(directory, full=arguments.full)
     for model in models:
         _verify_model(model)
-    if models and exists(join(directory, "counts", MANIFEST)):
+    if models and exists(join(directory, "counts", COUNTS_MANIFEST)):
         _verify_counts(join(directory, "counts"))
     return 0
 

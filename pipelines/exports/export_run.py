@@ -15,7 +15,6 @@ from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
 from pipelines.folder_kinds import recognize
-from pipelines.manifest import MANIFEST
 from pipelines.output_files import (
     delete_files,
     exists,
@@ -26,12 +25,12 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.output_folder import (
-    RUN,
     read_run,
     refuse_foreign_files,
     refuse_other_command,
     write_run,
 )
+from pipelines.output_layout import ENCODE_RUN, MANIFEST, OLD_MANIFEST, RUN
 from pipelines.records import read_record
 from pipelines.settings import describe_differences
 from schemas.export_record import EXPORT_VERSION, ExportRecord
@@ -48,6 +47,8 @@ __all__ = [
 
 EXPORT_RECORD = "export.json"
 _COMMAND = "export"
+# One of them is in each output of encode, of earlier versions too.
+_RECORDS = (ENCODE_RUN, MANIFEST, RUN, OLD_MANIFEST)
 
 
 def describe_export(target: str, export: Export, source: ShardSource) -> RunRecord:
@@ -110,7 +111,7 @@ def refuse_inside(output: str) -> None:
     if not is_local(output):
         return
     for folder in map(str, Path(os.path.realpath(output)).parents):
-        is_output = exists(join(folder, RUN)) or exists(join(folder, MANIFEST))
+        is_output = any(exists(join(folder, each)) for each in _RECORDS)
         place = recognize(folder) if is_output else None
         if place is not None and place.kind in {"shards", "unfinished"}:
             raise OutputError(

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 
 from bpe.errors import BpeError, OutputError, SettingsError
 from pipelines.counted_nouns import counted
-from pipelines.manifest import MANIFEST, read_manifest
+from pipelines.manifest import read_manifest
 from pipelines.output_files import join, open_for_reading
+from pipelines.output_layout import MANIFEST
 from pipelines.settings import digest_of
 from pipelines.shard_files import REPAIR, list_shards
 from pipelines.shards_of_split import shards_of_split

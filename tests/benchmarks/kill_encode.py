@@ -34,7 +34,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # A run that is to be killed gets to make so many files, and then goes on for up to so many seconds.
 MOST_FILES = 12
 MOST_SECONDS = 0.05
-PATTERNS = ("*.arrow*", "units/*", "_shuffle/*", "_temporary/*unit-*", "_temporary/shard-*")
+OWN = "__beam-bpe__"
+FINAL = ("*.arrow", f"{OWN}/sidecars/*", f"{OWN}/units/*", f"{OWN}/shuffle/*")
+PATTERNS = (*FINAL, "_temporary/*unit-*", "_temporary/*shard-*")
 TEXT = ROOT / "tests" / "data" / "tiny_shakespeare.txt"
 PROCESSES = "--direct_running_mode=multi_processing"
 WAYS = {
@@ -58,7 +60,7 @@ def start(command: list[str]) -> subprocess.Popen[bytes]:
 
 def visible(output: Path) -> dict[str, str]:
     """Digest of each shard, sidecar and record that has its final name."""
-    files = [*output.glob("*.arrow*"), *output.glob("units/*"), *output.glob("_shuffle/*")]
+    files = [path for pattern in FINAL for path in output.glob(pattern)]
     found = {}
     for path in files:
         found[str(path.relative_to(output))] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -171,7 +173,7 @@ class Trial:
             if wanted is None:
                 # A spill: all runs have to agree on it.
                 wanted = self._spills.setdefault(name, digest)
-                if not name.startswith("_shuffle/"):
+                if not name.startswith(f"{OWN}/shuffle/"):
                     sys.exit(f"{output / name}: the undisturbed run has no such file")
             if digest != wanted:
                 sys.exit(f"{output / name}: differs from the undisturbed run's")

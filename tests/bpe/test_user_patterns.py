@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from bpe import Tokenizer, count_pretokens, user_patterns
-from bpe.backend import Backend
 from bpe.errors import BadRecordError, ModelFileError, SettingsError
 from bpe.formats.golden import GoldenText
 from bpe.formats.model_directory import replace_golden

@@ -151,7 +151,8 @@ def make_folder() -> Callable[..., Path]:
             totals=add_up(sidecars),
             shards=sidecars,
         )
-        (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
+        (folder / "__beam-bpe__").mkdir()
+        (folder / "__beam-bpe__/manifest.json").write_bytes(msgspec.json.encode(manifest))
         return folder
 
     return make

@@ -15,19 +15,21 @@ __all__ = ["rewrite_rows", "tamper"]
 
 def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
     """Change the manifest, and the records so that they agree with it."""
-    path = folder / "manifest.json"
+    path = folder / "__beam-bpe__/manifest.json"
     manifest = json.loads(path.read_bytes())
     change(manifest)
     path.write_text(json.dumps(manifest))
     for shard in manifest["shards"]:
-        (folder / f"{shard['file']}.json").write_text(json.dumps(shard))
+        (folder / f"__beam-bpe__/sidecars/{shard['file']}.json").write_text(json.dumps(shard))
     for unit in manifest["units"]:
-        (folder / "units" / f"unit-{unit['unit']:05d}.json").write_text(json.dumps(unit))
+        (folder / "__beam-bpe__/units" / f"unit-{unit['unit']:05d}.json").write_text(
+            json.dumps(unit)
+        )
 
 
 def rewrite_rows(folder: Path, change: Callable[[list[dict[str, Any]]], Any], shard: int) -> None:
     """Change the rows of a shard and make its hash agree, and what it says of its borders."""
-    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest = json.loads((folder / "__beam-bpe__/manifest.json").read_bytes())
     path = folder / manifest["shards"][shard]["file"]
     with pa.memory_map(str(path)) as file:
         table = pa.ipc.open_file(file).read_all()

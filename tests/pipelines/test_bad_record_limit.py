@@ -32,8 +32,8 @@ def test_encode_adds_up_the_bad_rows_of_all_units(
     refused = run(*encode, "--max-bad-records", 4)
     assert refused.code == 1
     assert "5 bad rows (bad_json: 5), more than --max-bad-records=4" in refused.err
-    assert str(tmp_path / "out" / "rejects") in refused.err
-    assert not (tmp_path / "out" / "manifest.json").exists()
+    assert str(tmp_path / "out" / "__beam-bpe__/rejects") in refused.err
+    assert not (tmp_path / "out" / "__beam-bpe__/manifest.json").exists()
     done = run(*encode, "--max-bad-records", 5)
     assert done.code == 0, done.err
     assert "kept 5 of 5 units" in done.err
@@ -86,7 +86,7 @@ def test_counts_of_more_or_fewer_documents_than_were_read_are_refused(
     (tmp_path / REPORT_FOLDER / "unit-00000.json").write_text(json.dumps(report))
     with pytest.raises(OutputError, match=f"10 documents were read, but {documents} "):
         finish_counts(str(tmp_path), 1, {}, [])
-    assert not (tmp_path / "manifest.json").exists()
+    assert not (tmp_path / "__beam-bpe__/manifest.json").exists()
     report["documents"] = 7
     (tmp_path / REPORT_FOLDER / "unit-00000.json").write_text(json.dumps(report))
     assert finish_counts(str(tmp_path), 1, {}, []).totals.documents == 7

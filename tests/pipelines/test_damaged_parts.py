@@ -62,11 +62,11 @@ def test_a_damaged_part_is_left_out_of_an_output_that_checks(
         done = run(*skipping, "--direct_num_workers", workers)
         assert done.code == 0, done.err
         assert f"bad_part {PER_PART} (see" in done.out
-        totals = json.loads((output / "manifest.json").read_bytes())["totals"]
+        totals = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())["totals"]
         assert totals["documents_in"] == 2 * ROWS
         assert totals["documents"] == 2 * ROWS - PER_PART
         assert totals["rejects"] == {"bad_part": PER_PART}
-        [line] = (line for path in output.glob("rejects/*") for line in path.open())
+        [line] = (line for path in output.glob("__beam-bpe__/rejects/*") for line in path.open())
         assert (json.loads(line)["row"], json.loads(line)["rows"]) == (2 * PER_PART + 1, PER_PART)
         assert run("verify", output, "--full").code == 0
         refused = run(*given, "--output", output)

@@ -40,7 +40,7 @@ def test_a_damaged_run_record_of_an_encoding_is_named(
     content: str, encode: list[Any], tmp_path: Path, run: Run
 ) -> None:
     assert run(*encode).code == 0
-    record = tmp_path / "out" / "run.json"
+    record = tmp_path / "out" / "__beam-bpe__/run.json"
     record.write_text(content)
     refused = run(*encode)
     assert refused.code == 1
@@ -57,7 +57,7 @@ def test_a_damaged_manifest_is_made_again_from_the_shards(
     output = tmp_path / "out"
     assert run(*encode).code == 0
     before = tree_bytes(output)
-    (output / "manifest.json").write_text(content)
+    (output / "__beam-bpe__/manifest.json").write_text(content)
     for command in ("verify", "head"):
         refused = run(command, output)
         assert refused.code == 1
@@ -75,10 +75,19 @@ def test_a_damaged_manifest_is_made_again_from_the_shards(
     [
         (lambda folder: (folder / "shard-00001-000.arrow").unlink(), "shard-00001-000.arrow"),
         (lambda folder: (folder / "shard-00000-000.arrow").write_bytes(b"ARR"), "shard-00000-000"),
-        (lambda folder: (folder / "shard-00001-000.arrow.json").unlink(), "00001-000.arrow.json"),
-        (lambda folder: (folder / "rejects" / "unit-00001.jsonl").unlink(), "unit-00001.jsonl"),
-        (lambda folder: (folder / "tokenizer" / "merges.txt").write_text(""), "tokenizer"),
-        (lambda folder: (folder / "tokenizer" / "config.json").unlink(), "tokenizer"),
+        (
+            lambda folder: (folder / "__beam-bpe__/sidecars/shard-00001-000.arrow.json").unlink(),
+            "00001-000.arrow.json",
+        ),
+        (
+            lambda folder: (folder / "__beam-bpe__/rejects" / "unit-00001.jsonl").unlink(),
+            "unit-00001.jsonl",
+        ),
+        (
+            lambda folder: (folder / "__beam-bpe__/tokenizer" / "merges.txt").write_text(""),
+            "tokenizer",
+        ),
+        (lambda folder: (folder / "__beam-bpe__/tokenizer" / "config.json").unlink(), "tokenizer"),
     ],
 )
 def test_a_finished_folder_that_lost_something_is_not_taken_for_finished(

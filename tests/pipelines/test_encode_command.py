@@ -63,7 +63,7 @@ def test_every_document_is_there_with_the_ids_of_the_whole(
     tokenizer = Tokenizer.load(model_dir)
     expected = [[261, *tokenizer.encode(text).tolist(), 261] for text in texts]
     assert list(found.values()) == expected
-    manifest = json.loads((output / "manifest.json").read_bytes())
+    manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
     assert manifest["totals"]["documents"] == len(texts)
     assert manifest["totals"]["tokens"] == sum(map(len, expected))
     assert f"documents        {len(texts)}" in done.out
@@ -136,7 +136,7 @@ def test_parts_close_at_shard_bytes_of_input(model_dir: Path, tmp_path: Path, ru
         *("--output", output, "--shard-bytes", 90),
     )
     assert done.code == 0, done.err
-    manifest = json.loads((output / "manifest.json").read_bytes())
+    manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
     assert [shard["part"] for shard in manifest["shards"]] == list(range(10))
     assert {shard["rows"] for shard in manifest["shards"]} == {10}
     assert [row["byte_start"] for row in shards(output)] == list(range(0, 1000, 10))
@@ -150,11 +150,13 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_shards(
     one = "--direct_num_workers=1"
     process = start(*command, "--output", killed, one, seconds_per_rename=0.1)
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and len(list(killed.glob("*.arrow.json"))) < 3:
+    while (
+        time.monotonic() < deadline and len(list(killed.glob("__beam-bpe__/sidecars/*.json"))) < 3
+    ):
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    assert not (killed / "manifest.json").exists()
+    assert not (killed / "__beam-bpe__/manifest.json").exists()
     (killed / "_temporary").mkdir(exist_ok=True)
     (killed / "_temporary" / f"shard-00001-000.arrow.{'0' * 32}").write_bytes(b"half")
     again = run(*command, "--output", killed)
@@ -179,9 +181,9 @@ def test_only_shards_that_fit_are_kept(
     command = (*command, "--range-bytes", 7000, "--output", output)
     assert run(*command).code == 0
     before = tree_bytes(output)
-    (output / "manifest.json").unlink()
+    (output / "__beam-bpe__/manifest.json").unlink()
     shard = output / "shard-00002-000.arrow"
-    sidecar = output / "shard-00002-000.arrow.json"
+    sidecar = output / "__beam-bpe__/sidecars/shard-00002-000.arrow.json"
     if damage == "shard":
         content = bytearray(shard.read_bytes())
         content[len(content) // 2] ^= 1
@@ -273,7 +275,7 @@ def test_a_run_stopped_by_a_bad_row_goes_on_when_told_to_skip(
     done = run(*command, "--output", output, "--on-bad-record", "skip")
     assert done.code == 0, done.err
     assert "rejected" in done.out
-    manifest = json.loads((output / "manifest.json").read_bytes())
+    manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
     totals = manifest["totals"]
     assert totals["rejected"] == 2
     assert totals["documents_in"] == totals["documents"] + 2
@@ -297,7 +299,8 @@ def test_empty_documents_are_rows_or_left_out_and_counted(
 
 
 @pytest.mark.parametrize(
-    ("command", "record"), [("train", "counts/manifest.json"), ("encode", "manifest.json")]
+    ("command", "record"),
+    [("train", "counts/manifest.json"), ("encode", "__beam-bpe__/manifest.json")],
 )
 def test_what_was_read_all_the_same_is_summed_up_and_recorded(
     command: str, record: str, model_dir: Path, tmp_path: Path, run: Run
@@ -406,7 +409,7 @@ def test_special_tokens_in_the_text_are_counted_and_said(
         output = tmp_path / f"out-{name}{''.join(options)}"
         done = run(*command, "--range-bytes", 1000, "--output", output, *options)
         assert done.code == 0, done.err
-        manifest = json.loads((output / "manifest.json").read_bytes())
+        manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
         units = [shard["unit_totals"]["special_text"] for shard in manifest["shards"]]
         assert sum(unit.get("<|endoftext|>", 0) for unit in units) == sum(
             manifest["totals"]["special_text"].values()

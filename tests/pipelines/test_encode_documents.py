@@ -30,7 +30,7 @@ def encode_here(
     plan: Plan, output: Path, how: EncodeSettings, tokenizer: Tokenizer, source: Path
 ) -> list[ShardSidecar]:
     """Encode all units in this thread; the sidecars."""
-    save_copy(tokenizer, str(source), str(output / "tokenizer"))
+    save_copy(tokenizer, str(source), str(output / "__beam-bpe__/tokenizer"))
     step = EncodeDocuments(str(output), how)._encode
     elements = [unit.to_json().encode() for unit in plan.units]
     encoded = [data for element in elements for data in step.process(element)]
@@ -53,7 +53,7 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
     read = ReadOptions(range_bytes=1 << 20)
     plan = make_plan(list_inputs([str(tmp_path / "*.txt")], read), read, unit_bytes=1)
     output = tmp_path / "out"
-    save_copy(tokenizer, str(model_dir), str(output / "tokenizer"))
+    save_copy(tokenizer, str(model_dir), str(output / "__beam-bpe__/tokenizer"))
     with BeamPipeline() as pipeline:
         sidecars = (
             pipeline
@@ -64,7 +64,7 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
         assert_that(sidecars, equal_to(["shard-00000-000.arrow", "shard-00001-000.arrow"]))
     for name in ("shard-00000-000.arrow", "shard-00001-000.arrow"):
         assert (output / name).is_file()
-        assert (output / f"{name}.json").is_file()
+        assert (output / f"__beam-bpe__/sidecars/{name}.json").is_file()
 
 
 LINES = st.lists(st.text(alphabet="the an'd1 \u00e9\u4e2d.", max_size=30), min_size=1, max_size=12)

@@ -64,7 +64,7 @@ def encode(corpus: Path, model_dir: Path, run: Run) -> Run:
 
 
 def manifest_of(output: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((output / "manifest.json").read_bytes())
+    found: dict[str, Any] = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
     return found
 
 
@@ -134,7 +134,7 @@ def test_every_layout_holds_every_document_and_is_verified(
     verified = run("verify", output, "--full")
     assert verified.code == 0, verified.err
     assert run("head", output, "--rows", 2).code == 0
-    assert not (output / "_shuffle").exists()
+    assert not (output / "__beam-bpe__/shuffle").exists()
     assert not (output / "_temporary").exists()
 
 
@@ -262,7 +262,7 @@ def test_the_order_of_a_global_shuffle_does_not_depend_on_the_plan(
 def unfinished(output: Path, copy: Path) -> None:
     """A copy of a finished output without its manifest."""
     shutil.copytree(output, copy)
-    (copy / "manifest.json").unlink()
+    (copy / "__beam-bpe__/manifest.json").unlink()
 
 
 @pytest.mark.parametrize("damage", ["none", "bucket", "record", "sidecar", "stray"])
@@ -275,13 +275,13 @@ def test_an_interrupted_global_shuffle_goes_on(
     if damage == "bucket":
         (output / "train" / "shard-00002-000.arrow").write_bytes(b"half")
     elif damage == "record":
-        (output / "units" / "unit-00003.json").unlink()
+        (output / "__beam-bpe__/units" / "unit-00003.json").unlink()
     elif damage == "sidecar":
-        path = output / "test" / "shard-00001-000.arrow.json"
+        path = output / "__beam-bpe__/sidecars/test/shard-00001-000.arrow.json"
         path.write_text(path.read_text().replace('input_digest": "', 'input_digest": "f'))
     elif damage == "stray":
         (output / "test" / "shard-00777-000.arrow").write_bytes(b"of a longer plan")
-        (output / "units" / "unit-00777.json").write_bytes(b"as well")
+        (output / "__beam-bpe__/units" / "unit-00777.json").write_bytes(b"as well")
     again = encode(output, *EVERYTHING)
     assert again.code == 0, again.err
     buckets = len({shard["unit"] for shard in manifest_of(whole)["shards"]})
@@ -301,7 +301,7 @@ def test_a_global_shuffle_killed_between_its_jobs_keeps_what_was_read(
     with monkeypatch.context() as patch:
         patch.setattr("pipelines.commands.encode.WriteBuckets", killed)
         assert encode(tmp_path / "out", *EVERYTHING).code == 1
-    spills = sorted((tmp_path / "out" / "_shuffle").iterdir())
+    spills = sorted((tmp_path / "out" / "__beam-bpe__/shuffle").iterdir())
     spills[0].write_bytes(spills[0].read_bytes()[:-1] + b"x")
     again = encode(tmp_path / "out", *EVERYTHING)
     assert again.code == 0, again.err
@@ -329,7 +329,7 @@ def test_a_finished_layout_is_left_alone_and_others_are_refused_by_name(
     assert encode(output, "--split", "train=1", "--overwrite").code == 0
     assert not list((output / "test").iterdir())
     assert (output / "mine" / "shard-00000-000.arrow").exists()
-    assert not list(output.glob("units/*"))
+    assert not list(output.glob("__beam-bpe__/units/*"))
 
 
 def test_a_lost_shard_of_a_split_is_made_again(

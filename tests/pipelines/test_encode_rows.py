@@ -219,6 +219,6 @@ def test_a_damaged_or_unfinished_output_is_no_source(encoded: Path) -> None:
     with pytest.raises(RuntimeError) as raised, beam.Pipeline(runner=FnApiRunner()) as pipeline:
         _ = pipeline | source
     assert "sha256" in str(own_error(raised.value))
-    (encoded / "manifest.json").unlink()
+    (encoded / "__beam-bpe__/manifest.json").unlink()
     with pytest.raises(OutputError, match="is not finished"):
         ReadTokenShards(str(encoded))

@@ -91,7 +91,7 @@ def wide(make_folder: Make, tmp_path: Path) -> Path:
 def test_what_the_target_cannot_hold_is_refused_before_work(
     options: list[str], phrases: list[str], wide: Path, model_dir: Path, tmp_path: Path, run: Run
 ) -> None:
-    (wide / "tokenizer").symlink_to(model_dir)
+    (wide / "__beam-bpe__/tokenizer").symlink_to(model_dir)
     refused = run("export", wide, "--output", tmp_path / "out", "--to", *options)
     assert refused.code == 1, refused.out
     for phrase in phrases:
@@ -177,9 +177,9 @@ def damage(folder: Path, kind: str) -> None:
     elif kind == "other bytes":
         shard.write_bytes(bytes(shard.stat().st_size))
     elif kind == "unfinished":
-        (folder / "manifest.json").unlink()
+        (folder / "__beam-bpe__/manifest.json").unlink()
     else:
-        manifest = folder / "manifest.json"
+        manifest = folder / "__beam-bpe__/manifest.json"
         manifest.write_text(manifest.read_text().replace('"rows":3,', '"rows":4,'))
 
 
@@ -190,7 +190,7 @@ def damage(folder: Path, kind: str) -> None:
         ("shorter", "shard-00001-000.arrow: has"),
         ("other bytes", "shard-00001-000.arrow: "),
         ("unfinished", "is not finished; run the same encode command again"),
-        ("other rows", "has 3 rows with 3 ids, manifest.json says 4"),
+        ("other rows", "has 3 rows with 3 ids, __beam-bpe__/manifest.json says 4"),
     ],
 )
 def test_damaged_shards_end_the_export_and_show_no_file(

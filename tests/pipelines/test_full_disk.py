@@ -16,7 +16,7 @@ Run = Callable[..., Any]
 Tree = Callable[[Path], dict[str, bytes]]
 DISK_BYTES = 8 << 20
 PAGE_BYTES = 4096
-BUSY_FOLDERS = {"_shuffle", "_temporary"}
+BUSY_FOLDERS = {"shuffle", "_temporary"}
 
 
 @pytest.fixture

@@ -101,7 +101,7 @@ def test_ids_are_those_of_the_whole(
     ids = [token_id for row in found for token_id in row["input_ids"]]
     assert ids == [*expected, tokenizer.token_id(SPECIAL)]
     check_rows(tokenizer, found, longest=2 * range_bytes + 1800)
-    manifest = json.loads((output / "manifest.json").read_text())
+    manifest = json.loads((output / "__beam-bpe__/manifest.json").read_text())
     assert manifest["totals"]["documents"] == 1
     assert manifest["totals"]["bytes"] == len(TEXT)
     assert manifest["totals"]["special_text"] == {SPECIAL: TEXT.count(SPECIAL.encode())}

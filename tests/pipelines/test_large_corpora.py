@@ -63,7 +63,7 @@ def test_a_corpus_gives_the_published_merges_and_token_count_and_the_same_shards
         assert done.code == 0, done.err
         trees.append(tree_bytes(output))
     assert trees[0] == trees[1] == trees[2]
-    manifest = json.loads((tmp_path / "one thread" / "manifest.json").read_bytes())
+    manifest = json.loads((tmp_path / "one thread" / "__beam-bpe__/manifest.json").read_bytes())
     assert manifest["totals"]["bytes"] == SIZE
     assert manifest["totals"]["tokens"] == golden["tokens"]
     assert run("verify", tmp_path / "one thread").code == 0

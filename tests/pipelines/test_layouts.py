@@ -74,7 +74,7 @@ def encode(run: Run, model_dir: Path, tmp_path: Path) -> Encode:
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((folder / "manifest.json").read_bytes())
+    content: dict[str, Any] = json.loads((folder / "__beam-bpe__/manifest.json").read_bytes())
     return content
 
 

@@ -196,7 +196,7 @@ def test_an_export_within_the_folder_is_refused(tmp_path: Path, model_dir: Path,
         assert refused.code == 1
         assert "choose a folder outside" in refused.err
         assert not (output / "in").exists()
-        (output / "run.json").unlink(missing_ok=True)
+        (output / "__beam-bpe__/run.json").unlink(missing_ok=True)
     refuse_inside(str(tmp_path / "beside"))
     shutil.rmtree(output)
 

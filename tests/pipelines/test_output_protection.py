@@ -53,10 +53,10 @@ def put(path: Path) -> Path:
         ("train", "counts/bucket-00000.arrow"),
         ("train", "counts/rejects/unit-list.jsonl"),
         ("sizes", "270/vocab.json"),
-        ("encode", "manifest.json"),
+        ("encode", "__beam-bpe__/manifest.json"),
         ("encode", "_temporary/notes.txt"),
-        ("encode", "tokenizer/vocab.json"),
-        ("encode", "rejects/unit-00000.jsonl"),
+        ("encode", "__beam-bpe__/tokenizer/vocab.json"),
+        ("encode", "__beam-bpe__/rejects/unit-00000.jsonl"),
     ],
 )
 def test_a_folder_with_files_of_others_is_refused_and_left_alone(
@@ -79,7 +79,10 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(
     ("command", "names"),
     [
         ("train", ["thesis.tex", "counts/bucket-list.txt", "counts/_temporary/x", "_temporary/x"]),
-        ("encode", ["thesis.tex", "rejects/unit-list.jsonl", "shard-list.arrow", "_temporary/x"]),
+        (
+            "encode",
+            ["thesis.tex", "__beam-bpe__/rejects/x.jsonl", "shard-list.arrow", "_temporary/x"],
+        ),
     ],
 )
 def test_overwriting_replaces_only_what_the_command_makes(
@@ -217,7 +220,8 @@ def test_a_file_url_names_a_local_folder(
     line = [each if each != output else f"file://{output}" for each in commands[command]]
     done = run(*line)
     assert done.code == 0, done.err
-    assert json.loads((output / "run.json").read_bytes())["command"] == command
+    name = "run.json" if command == "train" else "__beam-bpe__/run.json"
+    assert json.loads((output / name).read_bytes())["command"] == command
     assert run("verify", f"file://{output}").code == 0
 
 
@@ -229,7 +233,7 @@ def test_a_run_that_failed_at_once_is_not_in_the_way_of_the_right_one(
     command = ("encode", "--input", tmp_path / "a.jsonl", "--tokenizer", model_dir)
     failed = run(*command, "--output", output)
     assert failed.code == 1
-    assert (output / "run.json").exists()
+    assert (output / "__beam-bpe__/run.json").exists()
     done = run(*command, "--output", output, "--text-field", "text.en")
     assert done.code == 0, done.err
     assert run("verify", output).code == 0

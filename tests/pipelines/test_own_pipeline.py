@@ -54,7 +54,7 @@ def test_the_example_leaves_an_output_that_verify_accepts(
     verified = run("verify", "enc")
     assert verified.code == 0, verified.err
     assert run("verify", "tok").code == 0
-    manifest = json.loads((tmp_path / "enc" / "manifest.json").read_text())
+    manifest = json.loads((tmp_path / "enc" / "__beam-bpe__/manifest.json").read_text())
     assert manifest["totals"]["documents"] == 200
     assert manifest["tokenizer_digest"] == Tokenizer.load(tmp_path / "tok" / "350").digest
     shown = run("head", "enc", "--rows", 1)
@@ -65,7 +65,7 @@ def test_the_example_leaves_an_output_that_verify_accepts(
     shards = sorted((tmp_path / "enc").glob("shard-*.arrow"))
     assert len(shards) == 2
     shards[-1].unlink()
-    (tmp_path / "enc" / "manifest.json").unlink()
+    (tmp_path / "enc" / "__beam-bpe__/manifest.json").unlink()
     kept = {shard: shard.stat().st_mtime_ns for shard in shards[:-1]}
     exec(code, {"__name__": "example"})
     assert run("verify", "enc").code == 0

@@ -63,7 +63,7 @@ def documents(output: Path) -> Counter[str]:
 def half_files(output: Path) -> list[str]:
     """Shards with a final name that cannot be read, or that their sidecars do not describe."""
     bad = []
-    for path in output.glob("*.arrow.json"):
+    for path in output.glob("__beam-bpe__/sidecars/*.json"):
         sidecar = json.loads(path.read_bytes())
         shard = output / sidecar["file"]
         if not shard.exists() or shard.stat().st_size != sidecar["file_bytes"]:
@@ -163,7 +163,7 @@ def test_a_read_that_fails_loses_and_repeats_nothing(
         assert failed.code == 1, at
         assert "the disk failed" in failed.err
         assert str(corpus) in failed.err
-        assert not (output / "manifest.json").exists()
+        assert not (output / "__beam-bpe__/manifest.json").exists()
         assert not half_files(output)
         assert max(documents(output).values(), default=1) == 1
         again, _ = encode(output, 0)
@@ -269,7 +269,7 @@ def test_a_dask_worker_that_is_killed_costs_no_document(
         address = f"--dask_client_address={cluster.scheduler_address}"
         driver = start(*command, "--output", output, "--runner=DaskRunner", address)
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not any(output.glob("*.arrow.json")):
+        while time.monotonic() < deadline and not any(output.glob("__beam-bpe__/sidecars/*.json")):
             time.sleep(0.02)
         assert driver.poll() is None
         os.kill(cluster.workers[0].pid, signal.SIGKILL)
@@ -309,7 +309,7 @@ def test_a_disk_that_is_full_is_one_message_and_the_same_command_goes_on(
     assert str(output) in errors[0]
     assert "File too large" in errors[0]
     assert "Traceback" not in done.stderr
-    assert not (output / "manifest.json").exists()
+    assert not (output / "__beam-bpe__/manifest.json").exists()
     assert not half_files(output)
     again = run(*command, "--output", output)
     assert again.code == 0, again.err

@@ -123,7 +123,7 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     processes = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
     driver = start(*command, "--output", output, *processes, seconds_per_rename=0.2)
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list(output.glob("*.arrow.json")):
+    while time.monotonic() < deadline and not list(output.glob("__beam-bpe__/sidecars/*.json")):
         time.sleep(0.05)
     victims = worker_processes(driver.pid)
     assert len(victims) == 2
@@ -156,7 +156,7 @@ def test_an_interrupt_of_workers_and_driver_is_one_message(
     driver = start(*command, "--output", output, seconds_per_rename=0.2, new_session=True)
     try:
         deadline = time.monotonic() + 120
-        while time.monotonic() < deadline and not list(output.glob("*.arrow.json")):
+        while time.monotonic() < deadline and not list(output.glob("__beam-bpe__/sidecars/*.json")):
             time.sleep(0.05)
         workers = worker_processes(driver.pid)
         os.killpg(driver.pid, signal.SIGINT)

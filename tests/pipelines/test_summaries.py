@@ -46,7 +46,7 @@ def test_encoding_tells_a_rate_only_if_it_read_the_text(
     command = ("encode", "--input", source, "--tokenizer", model_dir, "--output", output)
     first = run(*command)
     assert re.search(RATED, first.out)
-    (output / "manifest.json").unlink()
+    (output / "__beam-bpe__/manifest.json").unlink()
     again = run(*command)
     assert "kept" in again.err
     assert re.search(TIMED, again.out)

@@ -129,7 +129,7 @@ def test_folders_that_are_not_whole_are_refused(make_folder: Make, tmp_path: Pat
     (folder / "shard-00001-000.arrow").write_bytes(b"nonsense")
     with pytest.raises(OutputError, match=r"shard-00001-000\.arrow"):
         TokenShards(folder)[1]
-    manifest = folder / "manifest.json"
+    manifest = folder / "__beam-bpe__/manifest.json"
     manifest.write_text(manifest.read_text().replace('"tokens":1', '"tokens":2'))
     with pytest.raises(OutputError, match="1 id, the manifest says 1 with 2"):
         TokenShards(folder)

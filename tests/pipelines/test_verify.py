@@ -103,8 +103,8 @@ def test_a_lost_row_is_found(output: Path, run: Run) -> None:
 
 
 def test_a_tokenizer_that_fails_its_golden_set_is_found(output: Path, run: Run) -> None:
-    config_path = output / "tokenizer" / "config.json"
-    golden = output / "tokenizer" / "golden.jsonl"
+    config_path = output / "__beam-bpe__/tokenizer" / "config.json"
+    golden = output / "__beam-bpe__/tokenizer" / "golden.jsonl"
     rows = [json.loads(line) for line in golden.read_text().split("\n") if line]
     changed = next(row for row in rows if len(row["ids"]) > 1)
     changed["ids"] = [*changed["ids"][::-1], 1]
@@ -177,17 +177,17 @@ def test_bytes_of_text_are_those_of_the_rows(output: Path, run: Run) -> None:
 
 def test_another_eos_than_the_rows_have_is_found(output: Path, run: Run) -> None:
     tamper(output, set_eos)
-    record = json.loads((output / "run.json").read_bytes())
+    record = json.loads((output / "__beam-bpe__/run.json").read_bytes())
     record["settings"]["eos"] = 5
-    (output / "run.json").write_text(json.dumps(record))
+    (output / "__beam-bpe__/run.json").write_text(json.dumps(record))
     done = run("verify", output)
     assert done.code == 1
     assert "lacks EOS 5" in done.err
 
 
-@pytest.mark.parametrize("name", ["shard-00009-000.arrow", "rejects/unit-00000.jsonl"])
+@pytest.mark.parametrize("name", ["shard-00009-000.arrow", "__beam-bpe__/rejects/unit-00000.jsonl"])
 def test_a_file_that_the_manifest_does_not_know_is_found(name: str, output: Path, run: Run) -> None:
-    (output / "rejects").mkdir()
+    (output / "__beam-bpe__/rejects").mkdir()
     (output / name).write_bytes(b"")
     done = run("verify", output)
     assert done.code == 1
@@ -216,7 +216,7 @@ def test_changed_lists_of_rejects_are_found(
     command = ("encode", "--input", source, "--tokenizer", model_dir, "--output", output)
     assert run(*command, "--on-bad-record", "skip").code == 0
     assert "1 list of rejects" in run("verify", output).out
-    damage(output / "rejects" / "unit-00000.jsonl")
+    damage(output / "__beam-bpe__/rejects" / "unit-00000.jsonl")
     done = run("verify", output)
     assert done.code == 1
     assert "unit-00000.jsonl" in done.err
@@ -229,7 +229,7 @@ def test_it_says_what_it_checked_and_what_not(output: Path, run: Run) -> None:
 
 
 def test_an_unfinished_folder_is_said_to_be_one(output: Path, run: Run) -> None:
-    (output / "manifest.json").unlink()
+    (output / "__beam-bpe__/manifest.json").unlink()
     done = run("verify", output)
     assert done.code == 1
     assert "is not finished; run the same encode command again" in done.err

@@ -176,7 +176,7 @@ def test_a_document_of_another_split_is_found(
     output = copy(divided)
 
     def swap(rows: list[dict[str, Any]]) -> None:
-        manifest = json.loads((output / "manifest.json").read_bytes())
+        manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
         rows[3]["document_id"] = manifest["shards"][1]["first_document"]
 
     rewrite_rows(output, swap, 0)
@@ -240,7 +240,9 @@ def test_changed_records_are_found(
     assert expected in done.err
 
 
-@pytest.mark.parametrize("name", ["test/shard-00009-000.arrow", "units/unit-00009.json"])
+@pytest.mark.parametrize(
+    "name", ["test/shard-00009-000.arrow", "__beam-bpe__/units/unit-00009.json"]
+)
 def test_files_that_the_manifest_does_not_know_are_found(
     name: str, divided: Path, copy: Callable[[Path], Path], run: Run
 ) -> None:

@@ -135,7 +135,7 @@ def test_rows_out_of_order_are_found(
     run: Run,
 ) -> None:
     output = copied(*options)
-    shards = json.loads((output / "manifest.json").read_bytes())["shards"]
+    shards = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())["shards"]
     failure: StopIteration | None = None
     for shard in range(len(shards)):
         try:
@@ -156,7 +156,7 @@ def test_a_document_without_end_is_found(
     options: tuple[object, ...], copied: Encoded, run: Run
 ) -> None:
     output = copied(*options)
-    shards = json.loads((output / "manifest.json").read_bytes())["shards"]
+    shards = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())["shards"]
     last = max(index for index, shard in enumerate(shards) if shard["rows"])
     rewrite_rows(output, hide_end, last)
 
@@ -194,7 +194,7 @@ def test_whole_outputs_pass(options: tuple[object, ...], encoded: Encoded, run: 
     output = encoded(*options)
     done = run("verify", output, "--full")
     assert done.code == 0, done.err
-    shards = json.loads((output / "manifest.json").read_bytes())["shards"]
+    shards = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())["shards"]
     is_divided = "best-fit" in options or "drop" in options
     assert ("ids of documents divided among packed rows" in done.out) == is_divided
     assert ("best-fit's rows" in done.out) == ("best-fit" in options)
@@ -230,7 +230,7 @@ def test_other_ids_of_a_divided_document_are_found(
     options: tuple[object, ...], copied: Encoded, run: Run
 ) -> None:
     output = copied(*options)
-    shards = json.loads((output / "manifest.json").read_bytes())["shards"]
+    shards = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())["shards"]
     numbers = []
 
     def change(rows: Rows) -> None:

@@ -105,7 +105,7 @@ def test_a_sidecar_says_what_its_shard_holds(tmp_path: Path) -> None:
     assert first.unit_totals is None
     assert last.unit_totals is not None
     assert last.unit_totals.parts == 2
-    on_disk = (tmp_path / "shard-00003-001.arrow.json").read_bytes()
+    on_disk = (tmp_path / "__beam-bpe__/sidecars/shard-00003-001.arrow.json").read_bytes()
     assert msgspec.json.decode(on_disk, type=ShardSidecar) == last
 
 
@@ -127,9 +127,9 @@ def test_rejects_are_written_beside_the_shards(tmp_path: Path) -> None:
 
 def test_writing_again_leaves_the_same_files_and_no_others(tmp_path: Path) -> None:
     write(tmp_path, [rows_of([4, 4, 4])], shard_bytes=4)
-    before = {path.name for path in tmp_path.glob("shard*")}
+    before = {path.name for path in tmp_path.rglob("shard*")}
     write(tmp_path, [rows_of([4, 4])], shard_bytes=4)
-    after = {path.name for path in tmp_path.glob("shard*")}
+    after = {path.name for path in tmp_path.rglob("shard*")}
     assert before - after == {"shard-00003-002.arrow", "shard-00003-002.arrow.json"}
     assert not list((tmp_path / "_temporary").iterdir())
 

@@ -34,7 +34,7 @@ def places(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
     _run(*encode, root / "many" / "a")
     _run(*encode, root / "many" / "b")
     shutil.copytree(root / "many" / "a", root / "half")
-    (root / "half" / "manifest.json").unlink()
+    (root / "half" / "__beam-bpe__/manifest.json").unlink()
     _run("export", root / "many" / "a", "--to", "npy", "--output", root / "export")
     (root / "empty").mkdir()
     (root / "other").mkdir()
@@ -47,18 +47,18 @@ def places(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
 PLACES = {
     "missing": ("is not there", "give the --output folder of a beam-bpe encode", None),
     "text.txt": ("is a file", "give the --output folder of a beam-bpe encode", None),
-    "tokens/manifest.json": ("is a file", "give {root}/tokens", None),
+    "tokens/__beam-bpe__/manifest.json": ("is a file", "give {root}/tokens", None),
     "half": (
         "is an output of beam-bpe encode that is not finished",
         "run the same encode command again, which finishes it",
-        "give {root}/half/tokenizer",
+        "give {root}/half/__beam-bpe__/tokenizer",
     ),
     "tokens/train": (
         "is the split train of an output",
         "give {root}/tokens{split}",
         "give a tokenizer: the output of beam-bpe train",
     ),
-    "tokens/tokenizer": ("is a tokenizer", "give {root}/tokens", None),
+    "tokens/__beam-bpe__/tokenizer": ("is a tokenizer", "give {root}/tokens", None),
     "many": (
         "is no output itself, but holds some: {root}/many/a, {root}/many/b",
         "give one of these",
@@ -87,7 +87,11 @@ PLACES = {
     ),
     "empty": ("holds no output of beam-bpe", "give the --output folder of a beam-bpe", None),
     "other": ("holds no output of beam-bpe, but notes.txt", "give the --output folder of", None),
-    "tokens": ("is an output of beam-bpe encode", None, "give {root}/tokens/tokenizer"),
+    "tokens": (
+        "is an output of beam-bpe encode",
+        None,
+        "give {root}/tokens/__beam-bpe__/tokenizer",
+    ),
 }
 CASES = [
     (command, place)
@@ -95,7 +99,10 @@ CASES = [
     for place in PLACES
     if PLACES[place][1 if command in {"head", "verify", "export"} else 2] is not None
     # Tokenizers and exports are checked as they are.
-    and not (command == "verify" and place in {"trained", "sizes", "tokens/tokenizer", "export"})
+    and not (
+        command == "verify"
+        and place in {"trained", "sizes", "tokens/__beam-bpe__/tokenizer", "export"}
+    )
 ]
 
 

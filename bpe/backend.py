@@ -357,10 +357,12 @@ class Backend(RoundBackend, Protocol):
     ) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Find the merges that a rank table stands for, and the tokens that no merge makes.
 
-        A token's merge joins the two tokens that remain of its bytes once everything of lower rank
-        is merged. Where more than two remain the token is reached as a whole pre-token alone.
+        A token's merge joins the two tokens that remain of its bytes once all shorter tokens in it
+        are merged, by rank. Where more than two remain the token is a whole pre-token or nothing.
+        A merge may have a lower rank than those that make its parts. Takes time in proportion to
+        the tokens' bytes.
         Returns ((left rank, right rank, new rank) by new rank; ranks of the others, ascending).
-        Raises `VocabularyError` where a merge needs a byte that has no rank.
+        Raises `VocabularyError` where a token holds a byte that has no rank.
         """
 
 

@@ -1,49 +1,46 @@
-"""The specification of rank tables: which merges the ranks of tokens stand for."""
+"""The specification of rank tables: which merges the ranks of tokens stand for.
+
+In a rank table any two neighbours whose joined bytes are a token may merge, with the rank of that
+token. Each token still is made by one pair at most. Until a token is made no merge crosses its
+ends, so merges within it are those of its bytes alone, whatever stands around it. The pair that
+these end with is the only pair of neighbours that can ever spell the token.
+
+So ranks stand for a list of merges, one a token, in the order of the tokens they make. A pair may
+have a lower rank than the tokens that it joins: it merges as soon as both are there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from bpe.errors import VocabularyError
+from bpe.reference_encoding import merge_by_rank
 
 __all__ = ["recover_merges"]
-
-_UNRANKED = 2**63
 
 
 def recover_merges(ranks: Mapping[bytes, int]) -> tuple[list[tuple[int, int, int]], list[int]]:
     """Find the merges of a rank table; see `bpe.backend.Backend.recover_merges`."""
-    merges: list[tuple[int, int, int]] = []
+    places = {token: place for place, (token, _) in enumerate(sorted(ranks.items(), key=_rank))}
+    merges: dict[tuple[int, int], tuple[int, int]] = {}
     unmerged: list[int] = []
-    for place, (token, rank) in enumerate(sorted(ranks.items(), key=lambda item: item[1])):
-        if len(token) < 2:
-            continue
-        pair = _last_pair(token, rank, ranks)
-        if pair is None:
-            unmerged.append(rank)
-            continue
-        if any(part not in ranks for part in pair):
+    # Merges within a token make shorter tokens, whose own merges are known by then.
+    for token in sorted((token for token in ranks if len(token) > 1), key=len):
+        try:
+            parts = [ranks[bytes([value])] for value in token]
+        except KeyError:
             raise VocabularyError(
-                f"token {place} by rank holds a byte that is no token: "
+                f"token {places[token]} by rank holds a byte that is no token: "
                 "a vocabulary needs all of them"
-            )
-        merges.append((ranks[pair[0]], ranks[pair[1]], rank))
-    return merges, unmerged
+            ) from None
+        parts = merge_by_rank(parts, merges)
+        if len(parts) == 2:
+            merges[parts[0], parts[1]] = (ranks[token], ranks[token])
+        else:
+            unmerged.append(ranks[token])
+    by_rank = sorted((rank, pair) for pair, (rank, _) in merges.items())
+    return [(*pair, rank) for rank, pair in by_rank], sorted(unmerged)
 
 
-def _last_pair(token: bytes, rank: int, ranks: Mapping[bytes, int]) -> list[bytes] | None:
-    """Find the two parts that merging below `rank` leaves of a token; None if more are left."""
-    parts = [token[index : index + 1] for index in range(len(token))]
-    while len(parts) > 2:
-        best, place = rank, 0
-        left = parts[0]
-        for index in range(1, len(parts)):
-            right = parts[index]
-            joined_rank = ranks.get(left + right, _UNRANKED)
-            if joined_rank < best:
-                best, place = joined_rank, index
-            left = right
-        if not place:
-            return None
-        parts[place - 1 : place + 1] = [parts[place - 1] + parts[place]]
-    return parts
+def _rank(item: tuple[bytes, int]) -> int:
+    return item[1]

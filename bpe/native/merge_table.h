@@ -4,11 +4,13 @@
 // can happen follow in rank order from 256. So the inner number of a merge's result also is its
 // priority, which is all that the merge loops compare. `outer_id` gives the model's ids back.
 //
-// Of the merges that make one token only one can happen: where merges are applied in rank order,
-// and a pair spans exactly the bytes of a token, the merges within the span were those of the
-// token on its own. The merge that comes last when the token's bytes are encoded on their own is
-// kept, the others are dropped; and all are dropped for tokens that merges do not reach, which
-// only a look-up of whole pieces gives.
+// Of the merges that make one token only one can happen. Until the token is there no merge crosses
+// its ends, so that the merges within it are those of its bytes on their own, whatever stands around
+// it and whatever the ranks are. The merge that comes last then is kept, the others are dropped; and
+// all are dropped for tokens that merges do not reach, which only a look-up of whole pieces gives.
+//
+// The table holds no early tokens (see ranked_merges.h), nor tokens whose bytes contain those of one.
+// In a pre-token that contains none either, none of the merges left out can happen.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +28,8 @@ class MergeTable {
     uint32_t right;
   };
 
-  // `merges` must be monotone; last_merges as they give it. Throws VocabularyError for more than
-  // 2^21 - 256 merges.
+  // last_merges: as `merges` gives it, kNoToken also for tokens that the table is not to hold.
+  // Throws VocabularyError for more than 2^21 - 256 merges.
   MergeTable(const EncodingModel& model, const RankedMerges& merges,
              const std::vector<uint32_t>& last_merges);
 

@@ -8,13 +8,25 @@ namespace beam_bpe {
 
 PieceMerger::PieceMerger(std::shared_ptr<const EncodingModel> model) : model_(std::move(model)) {
   auto ranked = std::make_unique<RankedMerges>(*model_);
-  const std::vector<uint32_t> last_merges = ranked->last_merges();
+  std::vector<uint32_t> last_merges = ranked->last_merges();
   if (model_->whole_piece) find_unreachable(*ranked, last_merges);
-  if (ranked->is_monotone()) {
-    table_ = std::make_unique<MergeTable>(*model_, *ranked, last_merges);
-    backtracking_ = std::make_unique<BacktrackingMerger>(*table_);
-  } else {
-    ranked_ = std::move(ranked);
+  find_early(*ranked, last_merges);
+  table_ = std::make_unique<MergeTable>(*model_, *ranked, last_merges);
+  backtracking_ = std::make_unique<BacktrackingMerger>(*table_);
+  if (!early_.empty()) ranked_ = std::move(ranked);
+}
+
+// Keeps early tokens and all that contain them out of the table; see merge_table.h.
+void PieceMerger::find_early(const RankedMerges& merges, std::vector<uint32_t>& last_merges) {
+  for (const size_t i : merges.early_tokens(last_merges)) early_.add(model_->tokens[i]);
+  if (early_.empty()) return;
+  early_.link();
+  for (size_t i = 0; i < last_merges.size(); ++i) {
+    const std::string& bytes = model_->tokens[i];
+    if (last_merges[i] == kNoToken) continue;
+    if (early_.is_in(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size())) {
+      last_merges[i] = kNoToken;
+    }
   }
 }
 
@@ -48,7 +60,7 @@ void PieceMerger::encode(const uint8_t* piece, size_t size, std::vector<uint32_t
     ids.assign(1, whole);
     return;
   }
-  if (ranked_) {
+  if (has_early(piece, size)) {
     ranked_->encode(piece, size, ids, scratch.heap);
     return;
   }
@@ -68,7 +80,7 @@ size_t PieceMerger::encode_short(const uint8_t* piece, size_t size, uint32_t* id
     ids[0] = whole;
     return 1;
   }
-  if (ranked_ || size > kShortPiece) {
+  if (size > kShortPiece || has_early(piece, size)) {
     std::vector<uint32_t> found;
     encode(piece, size, found, scratch);
     std::copy(found.begin(), found.end(), ids);

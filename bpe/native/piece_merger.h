@@ -12,6 +12,7 @@
 #include "encoding_model.h"
 #include "merge_table.h"
 #include "ranked_merges.h"
+#include "substring_finder.h"
 
 namespace beam_bpe {
 
@@ -39,10 +40,17 @@ class PieceMerger {
   // Id of a piece that is a token which merges do not reach; kNoToken otherwise.
   uint32_t unreachable_piece(const uint8_t* piece, size_t size) const;
   void find_unreachable(const RankedMerges& merges, const std::vector<uint32_t>& last_merges);
+  void find_early(const RankedMerges& merges, std::vector<uint32_t>& last_merges);
+
+  // Whether the piece needs the heap, as it contains an early token.
+  bool has_early(const uint8_t* piece, size_t size) const {
+    return ranked_ && early_.is_in(piece, size);
+  }
 
   std::shared_ptr<const EncodingModel> model_;
-  std::unique_ptr<RankedMerges> ranked_;  // of models without normal form
-  std::unique_ptr<MergeTable> table_;     // of all others
+  std::unique_ptr<RankedMerges> ranked_;  // of models with early tokens
+  SubstringFinder early_;                 // finds their bytes
+  std::unique_ptr<MergeTable> table_;     // without them
   std::unique_ptr<BacktrackingMerger> backtracking_;
   std::unordered_map<std::string, uint32_t> unreachable_;
   size_t longest_unreachable_ = 0;

@@ -17,7 +17,7 @@ struct RecoveredMerges {
 };
 
 // `tokens`: distinct, by ascending rank. Throws VocabularyError for more than 2^32 - 2 tokens, and
-// where a merge needs a single byte that is no token.
+// where a token holds a byte that is no token. Time and memory: those of the tokens' bytes.
 RecoveredMerges recover_merges(const BinaryColumn& tokens);
 
 // uint32 left, right and made; uint32 unmerged.

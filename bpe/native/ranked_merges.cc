@@ -22,7 +22,6 @@ RankedMerges::RankedMerges(const EncodingModel& model) : model_(model) {
   }
   index_tokens();
   index_merges();
-  check_order();
 }
 
 void RankedMerges::index_tokens() {
@@ -68,17 +67,6 @@ void RankedMerges::index_merges() {
   }
 }
 
-void RankedMerges::check_order() {
-  std::vector<uint32_t> last_rank(index_.size(), 0);  // 1 + rank of the last merge that makes it
-  for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
-    last_rank[model_.merges[rank].result] = static_cast<uint32_t>(rank) + 1;
-  }
-  for (size_t rank = 0; rank < model_.merges.size(); ++rank) {
-    const Merge& merge = model_.merges[rank];
-    if (last_rank[merge.left] > rank || last_rank[merge.right] > rank) is_monotone_ = false;
-  }
-}
-
 RankedMerges::Slot& RankedMerges::slot_of(uint64_t pair) {
   size_t at = hash_of(pair) & (ranks_.size() - 1);
   while (ranks_[at].pair != pair && ranks_[at].pair != kEmpty) at = (at + 1) & (ranks_.size() - 1);
@@ -106,11 +94,26 @@ std::vector<uint32_t> RankedMerges::last_merges() const {
   return found;
 }
 
+std::vector<size_t> RankedMerges::early_tokens(const std::vector<uint32_t>& last_merges) const {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < last_merges.size(); ++i) {
+    const uint32_t rank = last_merges[i];
+    if (rank == kNoToken) continue;
+    const auto comes_later = [&](uint32_t half) {
+      const uint32_t last = last_merges[index_[half]];
+      return last != kNoToken && last > rank;
+    };
+    const Merge& merge = model_.merges[rank];
+    if (comes_later(merge.left) || comes_later(merge.right)) found.push_back(i);
+  }
+  return found;
+}
+
 uint32_t RankedMerges::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
                               HeapMergeScratch& scratch) const {
   if (size > kLongestHeapPiece) {
-    throw InputError("a pre-token of " + std::to_string(size) + " bytes: with merges out of rank "
-                     "order at most " + std::to_string(kLongestHeapPiece) +
+    throw InputError("a pre-token of " + std::to_string(size) + " bytes: with a token that merges "
+                     "earlier than its halves at most " + std::to_string(kLongestHeapPiece) +
                      " are supported; split the document");
   }
   ids.resize(size);

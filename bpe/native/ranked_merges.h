@@ -1,7 +1,7 @@
 // The merges of a model as they were given: any ranks, several merges per token.
 //
 // Encodes by a heap in O(n log n), whatever the merges are. It is the oracle of the faster
-// encoders, and stands in for them where a model has no normal form (see merge_table.h).
+// encoders, and stands in for them where a pre-token holds an early token.
 #pragma once
 
 #include <cstddef>
@@ -25,10 +25,6 @@ class RankedMerges {
   uint32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
   const std::string& bytes(uint32_t id) const { return model_.tokens[index_[id]]; }
 
-  // Whether every merge has a higher rank than all merges that make its halves, so that merges
-  // are applied in the order of their ranks.
-  bool is_monotone() const { return is_monotone_; }
-
   // Ids of a piece by merging alone. Returns the rank of the last merge, kNoToken if none. Throws
   // InputError for more than kLongestHeapPiece bytes.
   uint32_t encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
@@ -37,6 +33,10 @@ class RankedMerges {
   // By position in the model's tokens: the rank of the merge that comes last when the token's
   // bytes are encoded on their own. kNoToken if that does not give the token, and for a byte.
   std::vector<uint32_t> last_merges() const;
+
+  // Positions of the early tokens: their merge has a lower rank than the one of a half, so that
+  // merges that make them are not applied in the order of their ranks.
+  std::vector<size_t> early_tokens(const std::vector<uint32_t>& last_merges) const;
 
  private:
   struct Slot {
@@ -47,7 +47,6 @@ class RankedMerges {
 
   void index_tokens();
   void index_merges();
-  void check_order();
   bool has_id(uint32_t id) const { return id < index_.size() && index_[id] != kNoToken; }
   Slot& slot_of(uint64_t pair);
   uint32_t rank(uint32_t left, uint32_t right) const;
@@ -56,7 +55,6 @@ class RankedMerges {
   uint32_t byte_ids_[256];
   std::vector<uint32_t> index_;  // id to position in the model's tokens
   std::vector<Slot> ranks_;      // by pair, open addressing
-  bool is_monotone_ = true;
 };
 
 }  // namespace beam_bpe

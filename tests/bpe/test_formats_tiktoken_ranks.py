@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe import ModelFileError, SettingsError, Tokenizer, VocabularyError, load_tokenizer
-from bpe.backend import Backend, get_backend
+from bpe.backend import Backend, EncodingModel, get_backend
 from bpe.formats.tiktoken_ranks import PUBLISHED_FILES
 from bpe.reference_ranks import recover_merges
+from bpe.schemes import get_scheme
 from bpe.tokenizer_model import TokenizerModel
 
 BYTES = [bytes([byte]) for byte in range(256)]
@@ -46,27 +48,29 @@ def test_a_token_that_no_merge_makes_is_a_whole_piece_only(tmp_path: Path) -> No
     assert tokenizer.decode([257, 258]) == b"xyzabc"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
-    tokens=st.lists(st.text("ab", min_size=2, max_size=5), unique=True, max_size=8),
-    texts=st.lists(st.text("ab ", max_size=12), min_size=1, max_size=4),
+    tokens=st.lists(
+        st.text("ab", min_size=2, max_size=8) | st.text("aé的", min_size=1, max_size=4),
+        unique=True,
+        max_size=30,
+    ),
+    texts=st.lists(st.text("ab", max_size=60) | st.text("aé的", max_size=12), max_size=6),
 )
-def test_ids_are_tiktokens_where_every_token_has_a_merge(
-    tokens: list[str], texts: list[str]
-) -> None:
+def test_ids_are_tiktokens(tokens: list[str], texts: list[str]) -> None:
+    """Of any table: tokens before their parts, and tokens that no merge makes."""
     tiktoken = pytest.importorskip("tiktoken")
-    table = [*BYTES, *map(str.encode, tokens)]
+    table = dict.fromkeys([*BYTES, *map(str.encode, tokens)])
     ranks = {token: rank for rank, token in enumerate(table)}
     merges, unmerged = recover_merges(ranks)
-    if unmerged:
-        return
-    model = Tokenizer.from_merges([], pretokenizer="gpt2", tie_order="id").model
-    ours = Tokenizer(replace(model, tokens=dict(enumerate(table)), merges=merges))
-    theirs = tiktoken.Encoding(
-        "x", pat_str=ours.scheme.pattern, mergeable_ranks=ranks, special_tokens={}
-    )
-    for text in texts:
-        assert ours.encode(text).tolist() == theirs.encode_ordinary(text)
+    by_id = dict(enumerate(table))
+    model = EncodingModel(by_id, merges, whole_piece=bool(unmerged), scheme=get_scheme("none"))
+    theirs = tiktoken.Encoding("x", pat_str="(?s).+", mergeable_ranks=ranks, special_tokens={})
+    for name in ("python", "native"):
+        assert get_backend(name).recover_merges(ranks) == (merges, unmerged)
+        ours = get_backend(name).make_encoder(model)
+        for text in [*texts, "".join(texts), "".join(tokens), "".join(reversed(tokens))]:
+            assert ours.encode(text.encode()).tolist() == theirs.encode_ordinary(text)
 
 
 @settings(deadline=None)
@@ -98,9 +102,31 @@ def test_backends_recover_the_same_of_published_files(
     assert get_backend("native").recover_merges(ranks) == recover_merges(ranks)
 
 
-def test_a_part_of_higher_rank_makes_no_merge() -> None:
-    ranks = {token: rank for rank, token in enumerate([*BYTES, b"xyz", b"yz"])}
-    assert recover_merges(ranks) == ([(121, 122, 257)], [256])
+def test_a_token_may_merge_before_its_parts(backend: Backend) -> None:
+    ranks = {token: rank for rank, token in enumerate([*BYTES, b"xyz", b"yz", b"zx"])}
+    merges = [(120, 257, 256), (121, 122, 257), (122, 120, 258)]
+    assert backend.recover_merges(ranks) == (merges, [])
+    model = EncodingModel(
+        {rank: token for token, rank in ranks.items()},
+        merges,
+        whole_piece=False,
+        scheme=get_scheme("none"),
+    )
+    encoder = backend.make_encoder(model)
+    assert encoder.encode(b"xyzx").tolist() == [256, 120]
+    assert encoder.encode(b"yxyzyzx").tolist() == [121, 256, 257, 120]
+    assert encoder.encode(b"zxzx").tolist() == [258, 258]
+
+
+def test_long_tokens_take_linear_time() -> None:
+    ranks = {token: rank for rank, token in enumerate(BYTES)}
+    ranks |= {b"a" * size: 254 + size for size in range(2, 4_002)}
+    started = time.process_time()
+    merges, unmerged = get_backend("native").recover_merges(ranks)
+    assert time.process_time() - started < 8  # some 25 seconds in quadratic time
+    assert len(merges) + len(unmerged) == 4_000
+    few = {token: rank for token, rank in ranks.items() if len(token) < 150}
+    assert get_backend("native").recover_merges(few) == recover_merges(few)
 
 
 def test_the_scheme_must_be_named(tmp_path: Path) -> None:

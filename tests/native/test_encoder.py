@@ -189,12 +189,14 @@ def test_what_is_remembered_of_pieces_is_bounded() -> None:
 
 
 def test_a_piece_too_long_for_the_heap_is_refused() -> None:
-    """Its positions are 32-bit. No byte of the 4 GiB is ever touched."""
+    """Its positions are 32-bit. Of the 4 GiB only the first bytes are ever touched."""
     tokens = {byte: bytes([byte]) for byte in range(256)} | {256: b"ab", 257: b"abab"}
-    merges = [(256, 256, 257), (97, 98, 256)]  # out of rank order: the heap encodes
+    merges = [(256, 256, 257), (97, 98, 256)]  # abab merges before its halves: the heap encodes
     model = EncodingModel(tokens, merges, whole_piece=False, scheme=get_scheme("none"))
     size = 2**32 - 1
-    pages = pa.py_buffer(mmap.mmap(-1, size))
+    memory = mmap.mmap(-1, size)
+    memory[:4] = b"abab"
+    pages = pa.py_buffer(memory)
     offsets = pa.py_buffer(np.array([0, size], np.int64))
     text = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 1, [None, offsets, pages])
     encoder = native_backend.NativeBackend().make_encoder(model)

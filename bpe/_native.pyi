@@ -71,6 +71,15 @@ def find_byte(data: bytes | memoryview, byte: int, start: int) -> Column:
 def longest_string(data: bytes | memoryview) -> int:
     """Length of the longest of strings, each behind its length in four bytes; -1: damaged."""
 
+def normalize(data: bytes, form: str, is_latest: bool) -> bytes:
+    """Normal form of a text: NFC, NFD, NFKC, NFKD or Lowercase.
+
+    is_latest: by Unicode 16.0, else by 9.0. Raises `SettingsError` for another form.
+    """
+
+def normalize_documents(texts: ArrowColumn, form: str, is_latest: bool) -> Column | None:
+    """The same for each text (large_binary); None if no text changes."""
+
 def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
     """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.
 

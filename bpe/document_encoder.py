@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-import unicodedata
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,7 @@ from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
 from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
+from bpe.normalization import normalize, normalize_array
 from bpe.schemes import get_scheme
 from bpe.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.stream_encoder import StreamEncoder, are_in_merge_order
@@ -131,8 +131,7 @@ class DocumentEncoder:
 
     def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
         if self._model.normalizer is not None:
-            normalized = [self._normalize(data) for data in array.to_pylist()]
-            array = pa.array(normalized, type=pa.large_binary())
+            array = normalize_array(self._model.normalizer, array)
         encoded = self._encoder().encode_array(array, threads=threads)
         # The encoder chose by the largest ordinary id; a special token's may be larger.
         return encoded.cast(pa.large_list(self.id_type))
@@ -174,11 +173,8 @@ class DocumentEncoder:
             )
 
     def _normalize(self, data: bytes) -> bytes:
-        if self._model.normalizer is None or data.isascii():
-            return data
-        # Surrogates stand for invalid bytes and take no part in normalization.
-        text = data.decode("utf-8", "surrogateescape")
-        return unicodedata.normalize("NFC", text).encode("utf-8", "surrogateescape")
+        form = self._model.normalizer
+        return data if form is None else normalize(form, data)
 
     def forget_encoder(self) -> None:
         """Free the encoder with its caches; see `Tokenizer.forget_encoder`."""

@@ -1,9 +1,10 @@
 """Writes the Unicode tables of both backends from the `unicodedata2` package.
 
 Run as `python -m bpe.generate_unicode_tables` in a checkout with the `test` extra installed. It
-writes `bpe/unicode_tables.py` and `bpe/native/unicode_tables.h`; both are kept in the repository,
-so that neither the library nor its build needs the package. The version of the package is the
-Unicode version of every named scheme: raising it makes other pre-tokens and so other tokenizers.
+writes `unicode_tables` (classes) and `normalization_tables`, each as a module in `bpe` and as a
+header in `bpe/native`. All are kept in the repository, so that neither the library nor its build
+needs the package. The version of the package is the Unicode version of every named scheme and
+normalizer: raising it makes other pre-tokens and so other tokenizers.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import unicodedata2
+
+from bpe import generate_normalization_tables as normalization
 
 __all__ = ["REQUIRED_VERSION", "class_ranges", "main", "render_header", "render_module"]
 
@@ -118,7 +121,7 @@ def render_header(ranges: dict[str, list[tuple[int, int]]]) -> str:
 
 
 def main() -> None:
-    """Write both files next to this one; raises `RuntimeError` for another package version."""
+    """Write the files next to this one; raises `RuntimeError` for another package version."""
     found = unicodedata2.unidata_version
     if found != REQUIRED_VERSION:
         raise RuntimeError(
@@ -130,6 +133,11 @@ def main() -> None:
     (here / "unicode_tables.py").write_text(render_module(ranges), encoding="ascii")
     (here / "native").mkdir(exist_ok=True)
     (here / "native" / "unicode_tables.h").write_text(render_header(ranges), encoding="ascii")
+    data = normalization.collect()
+    module = normalization.render_module(data, REQUIRED_VERSION)
+    (here / "normalization_tables.py").write_text(module, encoding="ascii")
+    header = normalization.render_header(data, REQUIRED_VERSION)
+    (here / "native" / "normalization_tables.h").write_text(header, encoding="ascii")
 
 
 if __name__ == "__main__":

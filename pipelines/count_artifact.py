@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from pipelines.output_files import (
     write_atomically,
 )
 from pipelines.output_folder import delete_rejects
+from pipelines.output_names import BUCKET_FILE
 from pipelines.read_options import ReadOptions
 from pipelines.records import read_record
 from pipelines.rejects import check_rejects, rejected_rows
@@ -68,7 +68,6 @@ __all__ = [
 ]
 
 COUNTS_MANIFEST = "manifest.json"
-_BUCKET = re.compile(r"bucket-\d{5}\.arrow")
 _COUNT_AGAIN = "count again: start again with --overwrite"
 
 
@@ -129,7 +128,7 @@ def _remove_rest(directory: str) -> None:
 
 
 def _buckets(directory: str) -> list[str]:
-    return sorted(name for name in list_files(directory) if _BUCKET.fullmatch(name))
+    return sorted(name for name in list_files(directory) if BUCKET_FILE.fullmatch(name))
 
 
 def finish_counts(

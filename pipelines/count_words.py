@@ -26,6 +26,7 @@ from pipelines.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
 from pipelines.first_positions import CorpusPositions
 from pipelines.inputs import ReadOptions
 from pipelines.output_files import write_atomically
+from pipelines.output_names import bucket_file_name
 from pipelines.plan import Unit
 from pipelines.progress import ProgressReporter
 from pipelines.read_documents import KEPT_BYTES, read_unit
@@ -277,7 +278,7 @@ class _WriteBucket(beam.DoFn):
     def process(self, element: tuple[int, bytes]) -> Iterator[str]:
         """Write one bucket and name its file."""
         bucket, data = element
-        name = f"bucket-{bucket:05d}.arrow"
+        name = bucket_file_name(bucket)
         table = from_ipc(data)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, table.schema) as writer:

@@ -7,14 +7,17 @@ Flood 2014), natively for all rows at once.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.errors import OutputError
-from pipelines.plan import Unit
+
+if TYPE_CHECKING:
+    # Brings Beam, which readers of names of splits do without.
+    from pipelines.plan import Unit
 
 __all__ = ["DocumentKeys", "hash_integers", "hash_strings"]
 

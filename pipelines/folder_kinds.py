@@ -23,7 +23,7 @@ from pipelines.output_layout import (
     RUN,
     TOKENIZER_FOLDER,
 )
-from pipelines.shard_files import SHARD_FILE
+from pipelines.output_names import SHARD_FILE, is_split_name
 from pipelines.tokenizer_files import find_models
 from schemas.count_manifest import COUNTS_FORMAT
 
@@ -115,8 +115,9 @@ def _unmarked(path: str, parent: str) -> Place:
     above = _run_of(parent)
     name = path.rstrip("/").rpartition("/")[2]
     splits = above.settings.get("splits")
-    named = [str(split[0]) for split in splits if split] if isinstance(splits, list) else []
-    if above.command == "encode" and name in named:
+    listed = splits if isinstance(splits, list) else []
+    named = [split[0] for split in listed if isinstance(split, list) and split]
+    if above.command == "encode" and is_split_name(name) and name in named:
         return Place("split", f"is the split {name} of an output", _shards_in(parent), split=name)
     if above.command:
         return Place(

@@ -22,12 +22,13 @@ from pipelines.output_files import (
     remove_temporary_files,
     write_atomically,
 )
-from pipelines.output_layout import MANIFEST, OLD_MANIFEST, REJECTS, UNIT_FOLDER
+from pipelines.output_layout import MANIFEST, OLD_MANIFEST, REJECTS, SIDECARS, UNIT_FOLDER
+from pipelines.output_names import sidecar_name, unit_record_name
 from pipelines.plan import Plan
 from pipelines.records import read_record
 from pipelines.rejects import check_rejects, rejected_rows
-from pipelines.shard_files import list_shards, sidecar_name
-from pipelines.shuffle_buckets import plan_buckets, unit_record_name
+from pipelines.shard_files import list_shards
+from pipelines.shuffle_buckets import plan_buckets
 from pipelines.write_output import add_packing
 from schemas.run_record import InputRecord
 from schemas.sidecars import (
@@ -75,7 +76,14 @@ def read_sidecar(output: str, name: str) -> ShardSidecar:
     Raises:
         OutputError: it is damaged or cannot be read.
     """
-    return read_record(join(output, name), ShardSidecar, version=SIDECAR_VERSION, remedy=_AGAIN)
+    path = join(output, name)
+    return read_record(
+        path,
+        ShardSidecar,
+        version=SIDECAR_VERSION,
+        remedy=_AGAIN,
+        expected={"file": name.removeprefix(f"{SIDECARS}/").removesuffix(".json")},
+    )
 
 
 def read_unit_record(output: str, unit: int) -> UnitRecord:
@@ -85,7 +93,13 @@ def read_unit_record(output: str, unit: int) -> UnitRecord:
         OutputError: it is damaged or cannot be read.
     """
     path = join(output, unit_record_name(unit))
-    return read_record(path, UnitRecord, version=UNIT_RECORD_VERSION, remedy=_AGAIN)
+    return read_record(
+        path,
+        UnitRecord,
+        version=UNIT_RECORD_VERSION,
+        remedy=_AGAIN,
+        expected={"unit": unit},
+    )
 
 
 def sidecars_of(

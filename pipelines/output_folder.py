@@ -9,7 +9,6 @@ would replace, unless the user says `--overwrite`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -26,12 +25,11 @@ from pipelines.output_files import (
 )
 from pipelines.output_layout import ENCODE_RUN, REJECTS_FOLDER, RUN
 from pipelines.output_lock import LOCK_NAME
+from pipelines.output_names import REJECTS_FILE
 from pipelines.records import read_record
 from schemas.run_record import RUN_VERSION, RunRecord
 
 __all__ = [
-    "REJECTS_FILE",
-    "REJECTS_FOLDER",
     "RUN",
     "delete_rejects",
     "find_run",
@@ -41,9 +39,6 @@ __all__ = [
     "refuse_other_command",
     "write_run",
 ]
-
-REJECTS_FILE = re.compile(r"unit-(\d{5,})\.jsonl")
-"""Names of the lists of rejected rows in that folder; the group is the unit."""
 
 
 def write_run(output: str, record: RunRecord) -> None:

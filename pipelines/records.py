@@ -1,12 +1,14 @@
-"""JSON files that describe an output, decoded into their classes or refused by name."""
+"""JSON files that describe an output, decoded into their classes and checked, or refused."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
 from bpe.errors import BpeError, OutputError
+from pipelines.record_checks import check_record, shown_value
 
 __all__ = ["decode_record", "read_record"]
 
@@ -26,6 +28,7 @@ def read_record(
     version: int,
     remedy: str,
     error: type[BpeError] = OutputError,
+    expected: Mapping[str, Any] | None = None,
 ) -> _Record:
     """Read a record and check that it is one of this kind, whole, and of the version we write.
 
@@ -35,6 +38,7 @@ def read_record(
         version: that `kind` describes.
         remedy: what the user can do about a damaged file, to end the message with.
         error: class of the error.
+        expected: fields whose values the file's own name decides.
 
     Raises:
         BpeError: of the class `error`; names the file, what is wrong with it, and the remedy.
@@ -48,7 +52,15 @@ def read_record(
         if isinstance(cause, BpeError):
             raise
         raise error(f"{path}: cannot be read: {cause}") from cause
-    return decode_record(data, path, kind, version=version, remedy=remedy, error=error)
+    record = decode_record(data, path, kind, version=version, remedy=remedy, error=error)
+    for name, value in (expected or {}).items():
+        found = getattr(record, name)
+        if found != value:
+            raise error(
+                f"{path}: {name} is {shown_value(found)}, and the file's name says "
+                f"{shown_value(value)}; {remedy}"
+            )
+    return record
 
 
 def decode_record(
@@ -80,6 +92,8 @@ def decode_record(
                 f"{path}: is of version {found}, and this program reads version {version}; "
                 f"use the program that wrote it, or {remedy}"
             )
-        return msgspec.json.decode(data, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as cause:
+        record = msgspec.json.decode(data, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as cause:
         raise error(f"{path}: is damaged ({cause}); {remedy}") from cause
+    check_record(record, path, remedy=remedy, error=error)
+    return record

@@ -19,6 +19,7 @@ from pipelines.counted_nouns import counted
 from pipelines.inputs import InputFile
 from pipelines.output_files import join, write_atomically
 from pipelines.output_layout import REJECTS_FOLDER
+from pipelines.output_names import rejects_name
 from pipelines.plan import FileRange, Unit
 from pipelines.read_options import NULL_TEXT, ReadOptions
 
@@ -153,10 +154,6 @@ class Rejects:
         self._records.seek(0)
         return self._records.read()
 
-    def file_name(self, folder: str = REJECTS_FOLDER) -> str:
-        """Name of the unit's list in a folder of such lists."""
-        return f"{folder}/unit-{self.unit.index:05d}.jsonl"
-
     def write(self, directory: str, folder: str = REJECTS_FOLDER) -> str | None:
         """Write the unit's list into a folder below `directory`, at once or not at all.
 
@@ -168,7 +165,7 @@ class Rejects:
         """
         if not self.counts:
             return None
-        name = self.file_name(folder)
+        name = rejects_name(self.unit.index, folder)
         write_atomically(directory, name, self.to_jsonl())
         return name
 

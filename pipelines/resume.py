@@ -55,12 +55,12 @@ from pipelines.output_layout import (
     SPILL_FOLDER,
     TOKENIZER_FOLDER,
     UNIT_FOLDER,
-    sidecar_of,
 )
+from pipelines.output_names import SHARD_FILE, sidecar_name, spill_name, unit_record_name
 from pipelines.plan import Plan, Unit
 from pipelines.settings import describe_differences, refused_rejects
-from pipelines.shard_files import SHARD_FILE, list_shards
-from pipelines.shuffle_buckets import Bucket, spill_name, unit_record_name
+from pipelines.shard_files import list_shards
+from pipelines.shuffle_buckets import Bucket
 from pipelines.tokenizer_files import clear_model, load_copy
 from pipelines.write_shards import ShardGroup, input_identity
 from schemas.run_record import InputRecord, RunRecord
@@ -172,8 +172,9 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
     for shard in manifest.shards:
         if sizes.get(shard.file) != shard.file_bytes:
             return f"{join(output, shard.file)} is missing or of another size"
-        if sidecar_of(shard.file) not in sizes:
-            return f"{join(output, sidecar_of(shard.file))} is missing"
+        sidecar = sidecar_name(shard.unit, shard.part, shard.split)
+        if sidecar not in sizes:
+            return f"{join(output, sidecar)} is missing"
         rejects = shard.unit_totals.rejects_file if shard.unit_totals else None
         if rejects is not None and not exists(join(output, rejects)):
             return f"{join(output, rejects)} is missing"

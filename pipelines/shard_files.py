@@ -1,8 +1,7 @@
-"""The files of token shards: their names, one that is being written, and the facts of its rows."""
+"""The files of token shards: a list of them, one that is being written, the facts of its rows."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -20,35 +19,19 @@ from pipelines.output_files import (
     publish,
     temporary_path,
 )
-from pipelines.output_layout import SIDECARS, sidecar_of
+from pipelines.output_layout import SIDECARS
+from pipelines.output_names import SHARD_FILE
 from pipelines.token_rows import TokenRows
 
 __all__ = [
     "REPAIR",
-    "SHARD_FILE",
     "OpenShard",
     "ShardFacts",
     "list_shards",
-    "shard_name",
-    "sidecar_name",
 ]
 
 REPAIR = "remove the damaged file and run the encode command again, which makes it anew"
 """What to do about a shard: a command run again looks at the sizes of finished shards alone."""
-
-SHARD_FILE = re.compile(r"shard-(\d{5,})-\d{3,}\.arrow(\.json)?")
-"""Names of shards and of their sidecars, without folders; the first group is the unit."""
-
-
-def shard_name(unit: int, part: int, split: str = "") -> str:
-    """Name of a shard's file: (3, 0) -> 'shard-00003-000.arrow', in the split's folder if any."""
-    name = f"shard-{unit:05d}-{part:03d}.arrow"
-    return f"{split}/{name}" if split else name
-
-
-def sidecar_name(unit: int, part: int, split: str = "") -> str:
-    """Name of a shard's sidecar."""
-    return sidecar_of(shard_name(unit, part, split))
 
 
 def list_shards(output: str, split_names: tuple[str, ...]) -> dict[str, int]:

@@ -26,7 +26,6 @@ In place of `EncodeDocuments` in the example of `pipelines`, with `units` as the
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -43,7 +42,8 @@ from pipelines.document_keys import DocumentKeys
 from pipelines.encode_documents import UnitEncoder
 from pipelines.encode_settings import EncodeSettings
 from pipelines.output_files import join, open_for_reading, write_atomically
-from pipelines.output_layout import SPILL_FOLDER, TOKENIZER_FOLDER, UNIT_FOLDER
+from pipelines.output_layout import TOKENIZER_FOLDER
+from pipelines.output_names import spill_name, unit_record_name
 from pipelines.plan import Plan, Unit, unpacked_guess
 from pipelines.read_documents import KEPT_BYTES
 from pipelines.settings import digest_of
@@ -59,19 +59,11 @@ from schemas.sidecars import UnitRecord, UnitTotals
 from schemas.token_shards import token_shard_schema
 
 __all__ = [
-    "SPILL_FOLDER",
-    "UNIT_FOLDER",
-    "UNIT_RECORD_FILE",
     "Bucket",
     "SpillDocuments",
     "WriteBuckets",
     "plan_buckets",
-    "spill_name",
-    "unit_record_name",
 ]
-
-UNIT_RECORD_FILE = re.compile(r"unit-(\d{5,})\.json")
-"""Names of the records in `UNIT_FOLDER`; the group is the unit."""
 
 # So much text of a unit is sorted by bucket at a time.
 _SPILL_BYTES = 64 << 20
@@ -121,16 +113,6 @@ def plan_buckets(plan: Plan, settings: EncodeSettings) -> list[Bucket]:
     count = max(1, -(-4 * size // (3 * settings.shard_bytes)))
     digest = digest_of([input_identity(unit) for unit in plan.units])
     return [Bucket(index, count, len(plan.units), digest) for index in range(count)]
-
-
-def spill_name(unit: int) -> str:
-    """Name of a unit's spill below the output."""
-    return f"{SPILL_FOLDER}/unit-{unit:05d}.arrow"
-
-
-def unit_record_name(unit: int) -> str:
-    """Name of a unit's record below the output."""
-    return f"{UNIT_FOLDER}/unit-{unit:05d}.json"
 
 
 class SpillDocuments(beam.PTransform):

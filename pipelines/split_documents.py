@@ -6,7 +6,6 @@ documents. All pieces of a document, and documents of equal ids, go to the same 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
@@ -16,13 +15,13 @@ import pyarrow as pa
 
 from bpe.errors import SettingsError
 from pipelines.document_keys import hash_strings
+from pipelines.output_names import is_split_name
 
 __all__ = ["Split", "Splitter", "check_splits", "parse_splits"]
 
 Split = tuple[str, str]
 """Name of a split and its share of the documents, a decimal number as it was written."""
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _WHOLE = 1 << 64
 _HASH_DOMAIN = 0x5B117
 
@@ -49,7 +48,7 @@ def check_splits(splits: Sequence[Split]) -> None:
         SettingsError: names the split and what is wrong with it.
     """
     for name, share in splits:
-        if not _NAME.fullmatch(name):
+        if not is_split_name(name):
             raise SettingsError(
                 f"--split {name}={share}: {name!r} cannot be a split's name; use letters, digits, "
                 "'.' and '-'"

@@ -21,6 +21,7 @@ from pipelines.output_files import (
     remove_temporary_files,
     write_atomically,
 )
+from pipelines.record_checks import check_record
 from pipelines.rejects import Rejects
 
 __all__ = [
@@ -111,9 +112,11 @@ def read_reports(folder: str, units: int, kind: type[_Report]) -> list[_Report]:
         if _report_name(index) not in names:
             raise OutputError(f"{path}: is missing although the job ended; run it again")
         try:
-            reports.append(msgspec.json.decode(read_bytes(path), type=kind))
-        except msgspec.MsgspecError as error:
+            report = msgspec.json.decode(read_bytes(path), type=kind)
+        except (msgspec.MsgspecError, RecursionError) as error:
             raise OutputError(f"{path}: is damaged ({error}); run the command again") from error
+        check_record(report, path, remedy="run the command again")
+        reports.append(report)
     return reports
 
 

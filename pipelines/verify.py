@@ -27,7 +27,7 @@ from pipelines.manifest import (
     read_unit_record,
 )
 from pipelines.output_files import exists, join, list_files, read_bytes
-from pipelines.output_folder import REJECTS_FILE, read_run
+from pipelines.output_folder import read_run
 from pipelines.output_layout import (
     ENCODE_RUN,
     MANIFEST,
@@ -36,9 +36,9 @@ from pipelines.output_layout import (
     UNIT_FOLDER,
     sidecar_of,
 )
+from pipelines.output_names import REJECTS_FILE, UNIT_RECORD_FILE, shard_name, unit_record_name
 from pipelines.settings import digest_of
-from pipelines.shard_files import list_shards, shard_name
-from pipelines.shuffle_buckets import UNIT_RECORD_FILE, unit_record_name
+from pipelines.shard_files import list_shards
 from pipelines.tokenizer_files import load_copy
 from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck

@@ -24,10 +24,11 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.output_files import delete_files, write_atomically
-from pipelines.output_layout import REJECTS, sidecar_of
+from pipelines.output_layout import REJECTS
+from pipelines.output_names import rejects_name, shard_name, sidecar_name
 from pipelines.plan import Unit
 from pipelines.rejects import Rejects
-from pipelines.shard_files import OpenShard, shard_name, sidecar_name
+from pipelines.shard_files import OpenShard
 from pipelines.token_rows import TokenRows
 from schemas.sidecars import PackingTotals, ShardSidecar, UnitTotals
 
@@ -107,7 +108,7 @@ def unit_totals(
     rejects_file = rejects.write(output, REJECTS)
     if rejects_file is None:
         # An earlier attempt on an older version of the input may have left one.
-        delete_files(output, [rejects.file_name(REJECTS)])
+        delete_files(output, [rejects_name(rejects.unit.index, REJECTS)])
     return UnitTotals(
         parts=0,
         documents_in=rejects.documents_in,
@@ -199,7 +200,8 @@ class ShardWriter:
         sidecars[-1] = replace(sidecars[-1], unit_totals=replace(totals, parts=len(sidecars)))
         encoded = [msgspec.json.format(msgspec.json.encode(each)) for each in sidecars]
         for sidecar, data in zip(sidecars, encoded, strict=True):
-            write_atomically(self._output, sidecar_of(sidecar.file), data)
+            name = sidecar_name(sidecar.unit, sidecar.part, sidecar.split)
+            write_atomically(self._output, name, data)
         return encoded
 
     def _open_part(self, split: str) -> OpenShard:

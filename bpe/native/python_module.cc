@@ -17,6 +17,7 @@
 #include "file_writing.h"
 #include "isa_scans.h"
 #include "json_rows.h"
+#include "normalization.h"
 #include "page_pool.h"
 #include "rank_merges.h"
 #include "text_checks.h"
@@ -128,6 +129,29 @@ int64_t longest_string_from_python(const py::buffer& data) {
   return longest_string(bytes.view());
 }
 
+py::bytes normalize_from_python(const py::bytes& data, const std::string& form, bool is_latest) {
+  const Normalization how{parse_form(form), is_latest};
+  const std::string_view text(data);
+  std::optional<std::string> normalized;
+  {
+    const WithoutGil released;
+    normalized = normalize(text, how);
+  }
+  return normalized ? py::bytes(*normalized) : data;
+}
+
+std::optional<ExportedColumn> normalize_documents_from_python(const py::object& texts,
+                                                              const std::string& form,
+                                                              bool is_latest) {
+  const Normalization how{parse_form(form), is_latest};
+  const ImportedColumn column(texts);
+  const BinaryColumn view = column.binary("texts");
+  const WithoutGil released;
+  std::optional<OwnedColumn> normalized = normalize_documents(view, how);
+  if (!normalized) return std::nullopt;
+  return ExportedColumn(std::move(*normalized));
+}
+
 py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
                                             const std::string& isa, size_t batch) {
   const std::vector<uint64_t> ends = scan_ends(std::string_view(data), scheme, isa, batch);
@@ -137,7 +161,7 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 }  // namespace
 
 // Of what bpe/_native.pyi declares; as in bpe/backend.py, which refuses another one.
-constexpr int kInterface = 3;
+constexpr int kInterface = 4;
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
@@ -178,6 +202,10 @@ PYBIND11_MODULE(_native, module) {
   module.def("find_byte", &find_byte_from_python, py::arg("data"), py::arg("byte"),
              py::arg("start"));
   module.def("longest_string", &longest_string_from_python, py::arg("data"));
+  module.def("normalize", &normalize_from_python, py::arg("data"), py::arg("form"),
+             py::arg("is_latest"));
+  module.def("normalize_documents", &normalize_documents_from_python, py::arg("texts"),
+             py::arg("form"), py::arg("is_latest"));
   define_training(module);
   define_rounds(module);
 }

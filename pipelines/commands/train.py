@@ -31,13 +31,13 @@ from pipelines.count_artifact import CountArtifact, clear_counts, read_count_man
 from pipelines.manifest import file_sha256, input_record
 from pipelines.output_files import exists, join, prepare_output, remove_temporary_files
 from pipelines.output_folder import (
-    REJECTS_FOLDER,
     delete_rejects,
     read_run,
     refuse_foreign_files,
     refuse_other_command,
     write_run,
 )
+from pipelines.output_layout import REJECTS_FOLDER
 from pipelines.output_lock import locked_output
 from pipelines.plan import make_plan
 from pipelines.presets import resolve

@@ -15,7 +15,7 @@ from pipelines.commands import job
 from pipelines.dask_cluster import LocalDask
 from pipelines.inputs import ReadOptions
 from pipelines.output_files import join
-from pipelines.output_folder import REJECTS_FOLDER
+from pipelines.output_layout import REJECTS_FOLDER
 from pipelines.plan import Plan
 from pipelines.rounds.options import RoundOptions
 from pipelines.runner_setup import end_process, make_pipeline_options, run_pipeline

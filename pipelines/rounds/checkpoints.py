@@ -47,16 +47,16 @@ ROUNDS_FOLDER = "rounds"
 """Sub-folder of the command's output for all that rounds leave."""
 
 _INITIAL = "initial.json"
-_RECORD = re.compile(r"r(\d{3,})-(count|segments)\.json")
+_RECORD = re.compile(r"r(\d{3,6})-(count|segments)\.json")
 _REMEDY = "start again with --overwrite"
 _Record = TypeVar("_Record", InitialRecord, CountRecord, SegmentsRecord)
 
 
-def _read(folder: str, name: str, kind: type[_Record]) -> _Record | None:
+def _read(folder: str, name: str, kind: type[_Record], **expected: int) -> _Record | None:
     path = join(folder, name)
     if not exists(path):
         return None
-    return read_record(path, kind, version=ROUND_RECORD_VERSION, remedy=_REMEDY)
+    return read_record(path, kind, version=ROUND_RECORD_VERSION, remedy=_REMEDY, expected=expected)
 
 
 def _write(folder: str, name: str, record: Any) -> None:
@@ -79,7 +79,7 @@ def write_initial_record(folder: str, record: InitialRecord) -> None:
 
 def read_count_record(folder: str, round_: int) -> CountRecord | None:
     """What the first step of a round left; None if it is not complete."""
-    return _read(folder, f"r{round_:03d}-count.json", CountRecord)
+    return _read(folder, f"r{round_:03d}-count.json", CountRecord, round=round_)
 
 
 def write_count_record(folder: str, record: CountRecord) -> None:
@@ -94,7 +94,7 @@ def delete_count_record(folder: str, round_: int) -> None:
 
 def read_segments_record(folder: str, round_: int) -> SegmentsRecord | None:
     """What the second step of a round left; None if it is not complete."""
-    return _read(folder, f"r{round_:03d}-segments.json", SegmentsRecord)
+    return _read(folder, f"r{round_:03d}-segments.json", SegmentsRecord, round=round_)
 
 
 def write_segments_record(folder: str, record: SegmentsRecord) -> None:

@@ -125,7 +125,13 @@ def read_sidecar(folder: str, name: str) -> StateFile:
     path = join(folder, f"{name}.json")
     if not exists(path):
         raise OutputError(f"{path}: is missing; {_MAKE_AGAIN}")
-    return read_record(path, StateFile, version=ROUND_STATE_VERSION, remedy=_MAKE_AGAIN)
+    return read_record(
+        path,
+        StateFile,
+        version=ROUND_STATE_VERSION,
+        remedy=_MAKE_AGAIN,
+        expected={"file": name},
+    )
 
 
 def read_state(folder: str, name: str) -> ShardState:

@@ -345,6 +345,15 @@ def test_nfc_decodes_to_the_normal_form(text: str) -> None:
     assert tokenizer.decode_text(tokenizer.encode(text)) == unicodedata.normalize("NFC", text)
 
 
+@pytest.mark.usefixtures("backend")
+def test_nfc_is_of_unicode_16_under_every_python() -> None:
+    # U+0897 is a mark since Unicode 16, which Python has from 3.14 on.
+    tokenizer, text, normal = make_nfc(), "a\u0897\u0323", "\u1ea1\u0897"
+    assert tokenizer.decode_text(tokenizer.encode(text)) == normal
+    batch = tokenizer.encode_batch(pa.array(["plain", text]))
+    assert tokenizer.decode_batch(batch).to_pylist() == [b"plain", normal.encode()]
+
+
 def test_nfc_counts_in_the_digest() -> None:
     assert make_nfc().digest != make().digest
 

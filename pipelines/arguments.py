@@ -18,6 +18,7 @@ from pipelines.argument_types import (
     whole_number,
 )
 from pipelines.encode_arguments import add_encode, add_plan
+from pipelines.exit_codes import EXIT_CODES_NOTE
 from pipelines.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.output_arguments import add_export, add_head, add_inspect, add_verify
 from pipelines.presets import PRESETS
@@ -205,6 +206,8 @@ STORAGE_COMMANDS = frozenset(
     name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
 )
 """Commands that run no job, and take Beam's options for the sake of its file systems."""
+PRINTING_COMMANDS = frozenset({"head", "inspect", "plan"})
+"""Commands whose whole result is what they print."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -222,7 +225,7 @@ def make_parser() -> argparse.ArgumentParser:
         prog="beam-bpe",
         description="Exact byte-level BPE training and tokenization of large corpora on Beam.",
         epilog="Sizes take units: 64MB is 64,000,000 bytes, 64MiB is 67,108,864. "
-        "The same command again resumes. Exit codes: 0 done, 1 error, 2 wrong usage.",
+        f"The same command again resumes. {EXIT_CODES_NOTE}",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"beam-bpe {__version__}")
@@ -232,7 +235,7 @@ def make_parser() -> argparse.ArgumentParser:
             name,
             help=summary,
             description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=more_options,
+            epilog=" ".join(filter(None, (more_options, EXIT_CODES_NOTE))),
             allow_abbrev=False,
         )
         add_arguments(command)

@@ -3,8 +3,8 @@
     beam-bpe train  --input 'corpus/*.jsonl' --vocab-size 32768 --output tokenizers/books/v1
     beam-bpe encode --input 'corpus/*.jsonl' --tokenizer tokenizers/books/v1 --output tokens/
 
-Exit codes: 0 done, 1 an error (one message on stderr), 2 wrong usage, 130 interrupted. The
-traceback of a fault is printed if the environment has BEAM_BPE_TRACEBACK=1.
+`pipelines.exit_codes` says what its exit codes mean. The traceback of a fault is printed if the
+environment has BEAM_BPE_TRACEBACK=1.
 """
 
 from __future__ import annotations
@@ -17,9 +17,17 @@ import warnings
 from collections.abc import Sequence
 
 from bpe.errors import BpeError
-from pipelines.arguments import BEAM_COMMANDS, STORAGE_COMMANDS, UsageError, make_parser
+from pipelines.arguments import (
+    BEAM_COMMANDS,
+    PRINTING_COMMANDS,
+    STORAGE_COMMANDS,
+    UsageError,
+    make_parser,
+)
+from pipelines.exit_codes import DONE, ERROR, INTERRUPTED, USAGE
 from pipelines.quick_imports import import_command
 from pipelines.shown_names import one_line
+from pipelines.standard_streams import ReaderGoneError, standard_streams
 from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
 
 __all__ = ["main", "run"]
@@ -65,33 +73,44 @@ def _set_up_logging() -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of the console script; see the module docstring for exit codes."""
+    """Entry point of the console script; returns one of `exit_codes.EXIT_CODES`."""
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        with standard_streams(product=not PRINTING_COMMANDS.isdisjoint(words[:1])):
+            return _main(words)
+    except ReaderGoneError:
+        return DONE
+    except OSError as error:
+        if sys.stderr is not None:
+            sys.stderr.write(f"error: {one_line(str(error))}\n")
+        return ERROR
+
+
+def _main(argv: Sequence[str]) -> int:
     _set_up_logging()
     try:
-        return run(sys.argv[1:] if argv is None else argv)
+        return run(argv)
     except BpeError as error:
         sys.stderr.write(f"error: {one_line(str(error))}\n")
-        return 1
+        return ERROR
     except UsageError as error:
         sys.stderr.write(f"beam-bpe: {one_line(str(error))}; see beam-bpe COMMAND --help\n")
-        return 2
-    except BrokenPipeError:
-        # `beam-bpe head … | head -1`: nobody reads on; keep Python from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return USAGE
+    except ReaderGoneError:
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("interrupted; the same command again goes on where this one stopped\n")
         sys.stderr.flush()
         # Beam's worker threads do not end by themselves.
-        os._exit(130)
+        os._exit(INTERRUPTED)
     except OSError as error:
         show_traceback(error)
         sys.stderr.write(f"error: {one_line(str(error))}\n")
-        return 1
+        return ERROR
     except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
         show_traceback(error)
         sys.stderr.write(f"error: {describe_fault(error)}\n")
-        return 1
+        return ERROR
 
 
 if __name__ == "__main__":

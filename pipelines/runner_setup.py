@@ -42,6 +42,7 @@ from bpe.errors import BpeError, SettingsError
 from pipelines.beam_options import check_values, refuse_unknown_option
 from pipelines.dask_cluster import LocalDask
 from pipelines.driver_watch import DRIVER_VARIABLE
+from pipelines.exit_codes import ERROR
 from pipelines.local_workers import limit_workers
 from pipelines.process_workers import process_environment
 from pipelines.runner_buffers import send_without_timer
@@ -324,7 +325,7 @@ def end_process(sentence: str) -> None:
     """Print an error and end this process at once, whatever its threads wait for."""
     sys.stderr.write(f"error: {sentence}\n")
     sys.stderr.flush()
-    os._exit(1)
+    os._exit(ERROR)
 
 
 def runner_name(options: PipelineOptions) -> str:

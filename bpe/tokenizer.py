@@ -100,13 +100,14 @@ class Tokenizer:
         path: PathLike,
         *,
         pretokenizer: str | None = None,
-        special_tokens: Mapping[str, int] | Sequence[str] = (),
+        special_tokens: Mapping[str, int] | Sequence[str] | None = None,
     ) -> Tokenizer:
-        """Tokenizer of a `.tiktoken` rank file; rank is id.
+        """Tokenizer of a `.tiktoken` rank file, whatever its name is; rank is id.
 
-        pretokenizer: must be named, since the file does not say it; the error says which for
-            published files. special_tokens: text to id; or texts, which get their published ids
-            in a published file and the ids after the largest otherwise.
+        pretokenizer: must be named, since the file does not say it; None takes the published one
+            of a published file. special_tokens: text to id; or texts, which get their published
+            ids in a published file and the ids after the largest otherwise; None takes the
+            published ones.
         """
         model = tiktoken_ranks.read_tiktoken_ranks(
             path, pretokenizer=pretokenizer, special_tokens=special_tokens

@@ -10,7 +10,7 @@ from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
 from bpe.tokenizer import Tokenizer
 
-__all__ = ["find_lone_pair", "load_tokenizer"]
+__all__ = ["find_lone_pair", "find_published", "load_tokenizer"]
 
 PathLike = str | os.PathLike[str]
 
@@ -23,10 +23,11 @@ def load_tokenizer(
 ) -> Tokenizer:
     """Tokenizer of whatever is at a path.
 
-    path: a model directory; a `.tiktoken` file; a tokenizer.json, or a folder that holds one; a
-        folder that holds GPT-2's pair (vocab.json and merges.txt, or encoder.json and vocab.bpe).
-    pretokenizer: needed for `.tiktoken`; `gpt2` by default for GPT-2's pair; elsewhere it must be
-        what the file says.
+    path: a model directory; a `.tiktoken` file of any name; a tokenizer.json, or a folder that
+        holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or encoder.json and
+        vocab.bpe).
+    pretokenizer: needed for `.tiktoken`, but for published files; `gpt2` by default for GPT-2's
+        pair; elsewhere it must be what the file says.
     special_tokens: for `.tiktoken` and GPT-2's pair; None takes the published ones of a published
         `.tiktoken` file, and the bracketed entries of vocab.json.
 
@@ -34,10 +35,7 @@ def load_tokenizer(
     file contradicts.
     """
     location = Path(path)
-    if location.suffix == ".tiktoken":
-        if special_tokens is None:
-            published = tiktoken_ranks.published_file(location)
-            special_tokens = published.special_tokens if published else ()
+    if _is_rank_file(location):
         return Tokenizer.from_tiktoken(
             location, pretokenizer=pretokenizer, special_tokens=special_tokens
         )
@@ -67,6 +65,18 @@ def find_lone_pair(path: PathLike) -> tuple[Path, Path] | None:
     ):
         return None
     return gpt2_files.find_gpt2_files(location)
+
+
+def find_published(path: PathLike) -> tiktoken_ranks.PublishedFile | None:
+    """What is known of a published `.tiktoken` file; None for anything else."""
+    location = Path(path)
+    return tiktoken_ranks.published_file(location) if _is_rank_file(location) else None
+
+
+def _is_rank_file(location: Path) -> bool:
+    return location.suffix == ".tiktoken" or (
+        location.is_file() and tiktoken_ranks.is_rank_file(location)
+    )
 
 
 def _load_complete(location: Path) -> Tokenizer:

@@ -11,7 +11,10 @@ from typing import Any
 
 from bpe.errors import ModelFileError, OutputError
 
-__all__ = ["decode_text", "parse_json_object", "read_file", "read_text", "write_file"]
+__all__ = ["BOM", "decode_text", "parse_json_object", "read_file", "read_text", "write_file"]
+
+BOM = "\ufeff"
+"""Byte order mark, which some editors put before UTF-8 text."""
 
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
@@ -54,7 +57,7 @@ def parse_json_object(text: str, path: str | os.PathLike[str]) -> dict[str, Any]
         return members
 
     try:
-        value = json.loads(text, object_pairs_hook=object_of)
+        value = json.loads(text.removeprefix(BOM), object_pairs_hook=object_of)
     except json.JSONDecodeError as error:
         raise ModelFileError(
             f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}"

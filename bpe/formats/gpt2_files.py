@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe.added_tokens import AddedToken, special_added_tokens
+from bpe.added_tokens import AddedToken
 from bpe.errors import ModelFileError, VocabularyError
-from bpe.formats.file_access import parse_json_object, read_text, write_file
+from bpe.formats.added_token_files import read_added_token_files
+from bpe.formats.file_access import BOM, parse_json_object, read_text, write_file
 from bpe.printable_bytes import from_printable, from_printables, to_printable
 from bpe.schemes import Scheme
 from bpe.tokenizer_model import TokenizerModel
@@ -75,17 +76,24 @@ def read_gpt2_files(
         neither a single byte nor made by a merge and is written in angle or square brackets
         (`<|endoftext|>`, `[PAD]`). Any other entry that no merge makes stays an ordinary token,
         which decodes but is never encoded to.
+    added_tokens.json beside vocab.json, if there is one, adds its tokens (see
+        `bpe.formats.added_token_files`); a text that is in special_tokens too is special.
 
     Raises `ModelFileError` that names the file, the line or entry, and what is wrong with it.
     """
     vocab = parse_vocab(parse_json_object(read_text(vocab_json), vocab_json), vocab_json)
     merges = parse_merge_lines(read_text(merges_txt), merges_txt)
+    added = read_added_token_files(Path(vocab_json).parent)
     if special_tokens is None:
-        special_tokens = _bracketed_entries(vocab, merges)
+        special_tokens = [text for text in _bracketed_entries(vocab, merges) if text not in added]
     for text in special_tokens:
-        if text not in vocab:
+        if text not in vocab and text not in added:
             raise ModelFileError(f"{vocab_json} has no entry for the special token {text!r}")
-    specials = special_added_tokens({text: vocab[text] for text in special_tokens})
+    added |= {
+        text: AddedToken(text, added[text].id if text in added else vocab[text])
+        for text in special_tokens
+    }
+    specials = list(added.values())
     try:
         return build_model(
             vocab, merges, specials, scheme=scheme, vocab_name=vocab_json, merges_name=merges_txt
@@ -117,6 +125,7 @@ def parse_merge_lines(text: str, path: PathLike) -> SpelledMerges:
 
     Line 1 may be a `#version:` line. Blank lines are allowed at the end alone.
     """
+    text = text.removeprefix(BOM)
     lines = text.rstrip("\n").split("\n") if text.strip("\n") else []
     first = 2 if lines and lines[0].startswith(_VERSION_PREFIX) else 1
     del lines[: first - 1]

@@ -12,19 +12,20 @@ import hashlib
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from bpe.added_tokens import special_added_tokens
 from bpe.backend import get_backend
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
-from bpe.formats.file_access import read_file, write_file
+from bpe.formats.file_access import BOM, read_file, write_file
+from bpe.formats.published_ranks import PUBLISHED_FILES, PublishedFile
 from bpe.schemes import SCHEME_NAMES, get_scheme
 from bpe.tokenizer_model import TokenizerModel
 
 __all__ = [
     "PUBLISHED_FILES",
     "PublishedFile",
+    "is_rank_file",
     "published_file",
     "read_tiktoken_ranks",
     "write_tiktoken_ranks",
@@ -32,46 +33,17 @@ __all__ = [
 
 # A file without surprises; any other is read line by line.
 _PLAIN = re.compile(rb"(?:[A-Za-z0-9+/]+={0,2} [0-9]{1,18}\n)*")
+_FIRST_LINE = re.compile(rb"(?:\xef\xbb\xbf)?[A-Za-z0-9+/]+={0,2} [0-9]{1,18}\s")
+_SNIFFED_BYTES = 4096
 
 
-@dataclass(frozen=True)
-class PublishedFile:
-    """What is known of a rank file that a vendor published.
-
-    name: the vendor's name of the encoding; pretokenizer: its scheme here; special_tokens: text
-    to id, as published.
-    """
-
-    name: str
-    pretokenizer: str
-    special_tokens: Mapping[str, int]
-
-
-_GPT3_SPECIALS = {"<|endoftext|>": 50256}
-
-PUBLISHED_FILES: Mapping[str, PublishedFile] = {
-    "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": PublishedFile(
-        "r50k_base", "gpt2", _GPT3_SPECIALS
-    ),
-    "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": PublishedFile(
-        "p50k_base", "gpt2", _GPT3_SPECIALS
-    ),
-    "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7": PublishedFile(
-        "cl100k_base",
-        "cl100k",
-        {
-            "<|endoftext|>": 100257,
-            "<|fim_prefix|>": 100258,
-            "<|fim_middle|>": 100259,
-            "<|fim_suffix|>": 100260,
-            "<|endofprompt|>": 100276,
-        },
-    ),
-    "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d": PublishedFile(
-        "o200k_base", "o200k", {"<|endoftext|>": 199999, "<|endofprompt|>": 200018}
-    ),
-}
-"""Published rank files by the sha256 (hex) of the unpacked file."""
+def is_rank_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file starts as rank files do, whatever its name is."""
+    try:
+        with Path(path).open("rb") as stream:
+            return _FIRST_LINE.match(stream.read(_SNIFFED_BYTES)) is not None
+    except OSError:
+        return False
 
 
 def published_file(path: str | os.PathLike[str]) -> PublishedFile | None:
@@ -82,26 +54,34 @@ def published_file(path: str | os.PathLike[str]) -> PublishedFile | None:
 def read_tiktoken_ranks(
     path: str | os.PathLike[str],
     *,
-    pretokenizer: str | None,
-    special_tokens: Mapping[str, int] | Sequence[str] = (),
+    pretokenizer: str | None = None,
+    special_tokens: Mapping[str, int] | Sequence[str] | None = None,
 ) -> TokenizerModel:
     """Model of a rank file.
 
-    pretokenizer: the scheme that the vocabulary was made with; the file does not tell it, and
-        None is refused with the name to pass where the file is a published one.
+    pretokenizer: the scheme that the vocabulary was made with; the file does not tell it. None
+        takes the scheme of a published file, and is refused for any other.
     special_tokens: text to id; or texts alone, which get their published ids in a published
-        file, and the next free ids after the largest rank otherwise.
+        file, and the next free ids after the largest rank otherwise; None takes the published
+        ones of a published file.
 
+    A line without bytes before its rank, as Whisper's file has one, is no token.
     Raises `ModelFileError` that names the file and line, `SettingsError` for the arguments.
     """
     data = read_file(path)
     published = PUBLISHED_FILES.get(hashlib.sha256(data).hexdigest())
     if pretokenizer is None:
-        raise SettingsError(_which_pretokenizer(path, published))
+        if published is None:
+            raise SettingsError(_which_pretokenizer(path))
+        pretokenizer = published.pretokenizer
     scheme = get_scheme(pretokenizer)
-    ranks = _parse_ranks(data, path)
+    is_as_published = published is not None and pretokenizer == published.pretokenizer
+    ranks = _parse_ranks(data.removeprefix(BOM.encode()), path)
+    if special_tokens is None:
+        special_tokens = published.special_tokens if published else ()
     if not isinstance(special_tokens, Mapping):
         special_tokens = _number_specials(special_tokens, ranks, published)
+    ranks.pop(b"", None)
     try:
         merges, unmerged = get_backend().recover_merges(ranks)
         return TokenizerModel(
@@ -110,6 +90,7 @@ def read_tiktoken_ranks(
             scheme=scheme,
             added_tokens=special_added_tokens(special_tokens),
             whole_piece=bool(unmerged),
+            normalizer=published.normalizer if published and is_as_published else None,
         )
     except VocabularyError as error:
         raise ModelFileError(f"{path}: {error}") from error
@@ -177,9 +158,9 @@ def _parse_lines(data: bytes, path: str | os.PathLike[str]) -> dict[bytes, int]:
             continue
         fields = line.split()
         try:
-            token = base64.b64decode(fields[0], validate=True)
+            token = base64.b64decode(fields[0].lstrip(b"=") and fields[0], validate=True)
             rank = int(fields[1])
-            well_formed = len(fields) == 2 and bool(token) and rank >= 0
+            well_formed = len(fields) == 2 and rank >= 0
         except (IndexError, ValueError, binascii.Error):
             well_formed = False
         if not well_formed:
@@ -216,18 +197,12 @@ def _number_specials(
     return numbered
 
 
-def _which_pretokenizer(path: str | os.PathLike[str], published: PublishedFile | None) -> str:
-    if published is None:
-        return (
-            f"{path}: a .tiktoken file does not say how text is cut into pre-tokens, and with "
-            "another scheme than the vocabulary's own the ids come out different; "
-            f"pass pretokenizer= (--pretokenizer): one of {', '.join(SCHEME_NAMES)}, or "
-            "regex:PATTERN"
-        )
+def _which_pretokenizer(path: str | os.PathLike[str]) -> str:
     return (
-        f"{path}: a .tiktoken file does not say how text is cut into pre-tokens; this one is "
-        f"{published.name} (by its sha256), so pass pretokenizer={published.pretokenizer!r} "
-        f"(--pretokenizer {published.pretokenizer})"
+        f"{path}: a .tiktoken file does not say how text is cut into pre-tokens, and with "
+        "another scheme than the vocabulary's own the ids come out different; this one is not "
+        f"known by its sha256: pass pretokenizer= (--pretokenizer), one of "
+        f"{', '.join(SCHEME_NAMES)}, or regex:PATTERN"
     )
 
 

@@ -7,7 +7,7 @@ from argparse import Namespace
 
 from bpe.errors import ModelFileError
 from bpe.tokenizer import Tokenizer
-from bpe.tokenizer_loading import find_lone_pair, load_tokenizer
+from bpe.tokenizer_loading import find_lone_pair, find_published, load_tokenizer
 
 __all__ = ["load_given_tokenizer"]
 
@@ -34,11 +34,23 @@ def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
             raise
         remedy = what_to_give(place, tokenizer=True)
         raise ModelFileError(f"{path}: {place.what}; {remedy}") from error
-    pair = find_lone_pair(path) if arguments.pretokenizer is None else None
+    if arguments.pretokenizer is None:
+        _say_what_was_guessed(path, tokenizer)
+    return tokenizer
+
+
+def _say_what_was_guessed(path: str, tokenizer: Tokenizer) -> None:
+    pair = find_lone_pair(path)
     if pair is not None:
         names = " and ".join(each.name for each in pair)
         sys.stderr.write(
             f"note: {path} is taken as {tokenizer.scheme.name}: {names} do not name their "
             "pre-tokenizer; --pretokenizer says otherwise\n"
         )
-    return tokenizer
+    published = find_published(path)
+    if published is not None:
+        normalizer = f", normalizer {published.normalizer}" if published.normalizer else ""
+        sys.stderr.write(
+            f"note: {path} is {published.name} (by its sha256): pre-tokenizer "
+            f"{published.pretokenizer}{normalizer} and its special tokens are taken as published\n"
+        )

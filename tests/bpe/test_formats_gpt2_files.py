@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bpe import InputError, ModelFileError, OutputError, Tokenizer
+from bpe import InputError, ModelFileError, OutputError, Tokenizer, load_tokenizer
 from bpe.formats.gpt2_files import find_gpt2_files, write_gpt2_files
 from bpe.printable_bytes import PRINTABLE_ORDER, to_printable
 
@@ -32,10 +32,58 @@ def test_the_pair_is_read(tmp_path: Path) -> None:
     assert tokenizer.scheme.name == "gpt2"
 
 
-@pytest.mark.parametrize("merges", ["Ġ t\nĠt h", "#version: 0.2\r\nĠ t\r\nĠt h\r\n", MERGES + "\n"])
+@pytest.mark.parametrize(
+    "merges", ["Ġ t\nĠt h", "#version: 0.2\r\nĠ t\r\nĠt h\r\n", MERGES + "\n", "\ufeff" + MERGES]
+)
 def test_headers_and_line_ends_vary(merges: str, tmp_path: Path) -> None:
     tokenizer = Tokenizer.from_gpt2(*write(tmp_path, VOCAB, merges))
     assert tokenizer.merges == [(b" ", b"t"), (b" t", b"h")]
+
+
+def test_added_tokens_are_read_from_the_file_beside(tmp_path: Path) -> None:
+    pair = write(tmp_path, "\ufeff" + json.dumps(VOCAB), MERGES)
+    added = {"<|endoftext|>": 258, "<tool>": 259, "   ": 260, "[end]": 261}
+    (tmp_path / "added_tokens.json").write_text(json.dumps(added))
+    tokenizer = Tokenizer.from_gpt2(*pair)
+    # As in `transformers`: what no file gives a role is part of the vocabulary.
+    assert tokenizer.special_tokens == {}
+    ids = {token.text: token.id for token in tokenizer.added_tokens if not token.special}
+    assert ids == added
+    roles = {"eos_token": {"content": "<|endoftext|>"}, "additional_special_tokens": ["[end]"]}
+    (tmp_path / "special_tokens_map.json").write_text(json.dumps(roles))
+    tokenizer = Tokenizer.from_gpt2(*pair)
+    assert tokenizer.special_tokens == {"<|endoftext|>": 258, "[end]": 261}
+    assert load_tokenizer(tmp_path).digest == tokenizer.digest
+    decoder = {"259": {"content": "<tool>", "special": True}, "260": {"content": "   "}}
+    config = {"eos_token": "<|endoftext|>", "added_tokens_decoder": decoder}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config))
+    tokenizer = Tokenizer.from_gpt2(*pair)
+    assert tokenizer.special_tokens == {"<|endoftext|>": 258, "<tool>": 259, "[end]": 261}
+    named = Tokenizer.from_gpt2(*pair, special_tokens=["   "])
+    assert "   " in named.special_tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("added_tokens.json", {"<a>": "x"}, r"added_tokens\.json: entry '<a>' has id 'x'"),
+        ("added_tokens.json", {"<a>": 97}, r"special token '<a>' has id 97, which is token"),
+        ("tokenizer_config.json", {"added_tokens_decoder": []}, r"added_tokens_decoder is \[\]"),
+        (
+            "tokenizer_config.json",
+            {"added_tokens_decoder": {"7": {"content": "<a>", "special": 1}}},
+            r"tokenizer_config\.json: added_tokens_decoder\['7'\] is .* flags that are true or f",
+        ),
+    ],
+)
+def test_damaged_files_beside_are_named(
+    name: str, content: object, message: str, tmp_path: Path
+) -> None:
+    pair = write(tmp_path, VOCAB, MERGES)
+    (tmp_path / "added_tokens.json").write_text("{}")
+    (tmp_path / name).write_text(json.dumps(content))
+    with pytest.raises(ModelFileError, match=message):
+        Tokenizer.from_gpt2(*pair)
 
 
 def test_no_merges_are_no_error(tmp_path: Path) -> None:

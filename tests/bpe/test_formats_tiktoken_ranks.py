@@ -139,14 +139,35 @@ def test_the_scheme_must_be_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
-def test_a_published_file_is_recognised(
+def test_a_published_file_says_all_by_its_content(
     name: str, rank_files: dict[str, Path], tmp_path: Path
 ) -> None:
-    renamed = tmp_path / "mine.tiktoken"
+    renamed = tmp_path / "tokenizer.model"
     shutil.copy(rank_files[name], renamed)
-    scheme = name.removesuffix("_base")
-    with pytest.raises(SettingsError, match=rf"this one is {name} .*pretokenizer='{scheme}'"):
-        Tokenizer.from_tiktoken(renamed)
+    for tokenizer in (Tokenizer.from_tiktoken(renamed), load_tokenizer(renamed)):
+        assert tokenizer.scheme.name == name.removesuffix("_base")
+        assert tokenizer.special_tokens["<|endoftext|>"] == {"cl": 100257, "o2": 199999}[name[:2]]
+
+
+def test_a_rank_file_is_one_whatever_its_name(tmp_path: Path) -> None:
+    path = write(tmp_path / "tokenizer.model", [*BYTES, b"ab"])
+    assert load_tokenizer(path, pretokenizer="gpt2").encode("ab").tolist() == [256]
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert load_tokenizer(path, pretokenizer="gpt2").encode("ab").tolist() == [256]
+    with pytest.raises(SettingsError, match="not known by its sha256: pass pretokenizer="):
+        load_tokenizer(path)
+    path.write_bytes(b"\x0a\x0e\x0a\x05<unk>")
+    with pytest.raises(ModelFileError, match="is none of a tokenizer's files"):
+        load_tokenizer(path)
+
+
+def test_a_line_without_bytes_is_no_token(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.tiktoken", [*BYTES, b"ab"])
+    path.write_bytes(path.read_bytes() + b"= 257\n")
+    tokenizer = Tokenizer.from_tiktoken(path, pretokenizer="gpt2", special_tokens=["<s>"])
+    assert tokenizer.special_tokens == {"<s>": 258}
+    assert 257 not in tokenizer.model.tokens
+    assert tokenizer.encode("ab").tolist() == [256]
 
 
 def test_published_special_tokens_are_tiktokens() -> None:
@@ -154,7 +175,9 @@ def test_published_special_tokens_are_tiktokens() -> None:
     from tiktoken_ext import openai_public
 
     source = Path(openai_public.__file__).read_text()
-    for sha256, published in PUBLISHED_FILES.items():
+    openai = [item for item in PUBLISHED_FILES.items() if item[1].name.endswith("_base")]
+    assert len(openai) == 4
+    for sha256, published in openai:
         assert sha256 in source
         assert published.name in openai_public.ENCODING_CONSTRUCTORS
         for text, token_id in published.special_tokens.items():

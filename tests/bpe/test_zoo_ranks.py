@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bpe import Tokenizer
+from bpe import Tokenizer, load_tokenizer
 from bpe.formats.tiktoken_ranks import read_tiktoken_ranks
 from bpe.tokenizer_model import TokenizerModel
 
@@ -46,7 +46,7 @@ def expected_rows(zoo: Path, name: str) -> list[dict[str, Any]]:
     return rows
 
 
-def read_model(path: Path, pretokenizer: str) -> TokenizerModel:
+def read_model(path: Path, pretokenizer: str | None = None) -> TokenizerModel:
     """Read with the native core, as the reference takes half a minute to find 250,000 merges."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BPE_BACKEND", "native")
@@ -74,7 +74,12 @@ def tekken(zoo: Path, tmp_path_factory: pytest.TempPathFactory) -> TokenizerMode
 
 @pytest.fixture(scope="module")
 def llama3(llama3_file: Path) -> TokenizerModel:
-    return read_model(llama3_file, "llama3")
+    return read_model(llama3_file)
+
+
+@pytest.fixture(scope="module")
+def whisper(zoo: Path) -> TokenizerModel:
+    return read_model(zoo / "files/whisper-tiktoken/multilingual.tiktoken")
 
 
 @pytest.mark.parametrize(
@@ -83,6 +88,7 @@ def llama3(llama3_file: Path) -> TokenizerModel:
         ("qwen", "qwen3.5-3.6.tiktoken.jsonl"),
         ("tekken", "tekken.tiktoken.jsonl"),
         ("llama3", "llama-3.tiktoken.jsonl"),
+        ("whisper", "whisper-tiktoken.jsonl"),
     ],
 )
 @pytest.mark.usefixtures("backend")
@@ -96,7 +102,17 @@ def test_ids_of_the_zoo(
 
 @pytest.mark.usefixtures("backend")
 def test_a_llama_3_token_that_comes_before_its_parts(llama3: TokenizerModel) -> None:
-    assert Tokenizer(llama3).encode(" наказание").tolist() == [114573, 27717]
+    tokenizer = Tokenizer(llama3)
+    assert tokenizer.encode(" наказание").tolist() == [114573, 27717]
+    assert len(tokenizer.special_tokens) == 256
+    assert tokenizer.special_tokens["<|eot_id|>"] == 128009
+    assert tokenizer.max_id == 128255
+
+
+def test_llama_4_is_known(llama3_file: Path) -> None:
+    tokenizer = load_tokenizer(llama3_file.parent.parent / "llama4" / "tokenizer.model")
+    assert tokenizer.scheme.name == "o200k"
+    assert tokenizer.encode("a<|eot|>", special_text="allow").tolist()[1:] == [200008]
 
 
 def test_llama_3_in_many_languages(

@@ -65,6 +65,7 @@ __all__ = [
     "open_counts",
     "read_count_manifest",
     "refuse_other_counts",
+    "remove_count_leftovers",
 ]
 
 COUNTS_MANIFEST = "manifest.json"
@@ -118,10 +119,10 @@ def clear_counts(directory: str) -> None:
     delete_files(directory, [COUNTS_MANIFEST])
     delete_files(directory, _buckets(directory))
     delete_rejects(directory)
-    _remove_rest(directory)
+    remove_count_leftovers(directory)
 
 
-def _remove_rest(directory: str) -> None:
+def remove_count_leftovers(directory: str) -> None:
     """Remove what units reported, and what killed attempts left."""
     remove_reports(join(directory, REPORT_FOLDER))
     remove_temporary_files(directory)
@@ -190,7 +191,7 @@ def finish_counts(
         digest=_table_digest(metadata, files),
     )
     write_atomically(directory, COUNTS_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
-    _remove_rest(directory)
+    remove_count_leftovers(directory)
     return manifest
 
 

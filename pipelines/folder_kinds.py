@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from bpe.errors import OutputError
 from bpe.formats.model_directory import CONFIG_NAME
 from pipelines.output_files import exists, is_local, join, list_files, read_bytes
 from pipelines.output_layout import (
@@ -65,6 +66,13 @@ class _Record(msgspec.Struct):
 
 def recognize(path: str) -> Place:
     """What is at a path; never fails on what it finds there."""
+    try:
+        return _recognize(path)
+    except OutputError as error:
+        return Place("other", f"cannot be looked into ({error})")
+
+
+def _recognize(path: str) -> Place:
     if is_local(path) and not os.path.isdir(path):
         return _no_folder(path)
     parent = path.rstrip("/").rpartition("/")[0] or "."

@@ -135,10 +135,10 @@ def list_files(directory: str) -> dict[str, int]:
     return {item.path[start:]: item.size_in_bytes for item in found if "/" not in item.path[start:]}
 
 
-def match_remote(pattern: str) -> list[FileMetadata]:
-    """The files of another file system that match a pattern in Beam's notation."""
+def match_remote(pattern: str, limit: int | None = None) -> list[FileMetadata]:
+    """The files of another file system that match a pattern in Beam's notation, or the first."""
     with _no_warnings():
-        return list(FileSystems.match([pattern])[0].metadata_list)
+        return list(FileSystems.match([pattern], [limit])[0].metadata_list)
 
 
 @contextmanager

@@ -9,11 +9,12 @@ would replace, unless the user says `--overwrite`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
 
 import msgspec
 
 from bpe.errors import OutputError
+from pipelines.counted_nouns import counted
 from pipelines.output_files import (
     TEMPORARY,
     delete_files,
@@ -21,12 +22,15 @@ from pipelines.output_files import (
     is_temporary_name,
     join,
     list_files,
+    match_remote,
     write_atomically,
 )
 from pipelines.output_layout import ENCODE_RUN, REJECTS_FOLDER, RUN
 from pipelines.output_lock import LOCK_NAME
 from pipelines.output_names import REJECTS_FILE
+from pipelines.own_paths import escape, is_local
 from pipelines.records import read_record
+from pipelines.shown_names import one_line
 from schemas.run_record import RUN_VERSION, RunRecord
 
 __all__ = [
@@ -37,8 +41,14 @@ __all__ = [
     "read_run",
     "refuse_foreign_files",
     "refuse_other_command",
+    "refuse_parent",
     "write_run",
 ]
+
+_RECORDS = (RUN, ENCODE_RUN)
+_SHOWN = 3
+# So many entries of a folder are looked at to find foreign files.
+_MOST_LISTED = 10_000
 
 
 def write_run(output: str, record: RunRecord) -> None:
@@ -72,8 +82,10 @@ def refuse_other_command(output: str, command: str) -> None:
     """Check, before overwriting, that the folder is not another command's.
 
     Raises:
-        OutputError: it is. A damaged record is no reason: overwriting is the way out of that.
+        OutputError: it is, or outputs lie in it. A damaged record is no reason: overwriting is the
+            way out of that.
     """
+    refuse_parent(output)
     try:
         record = find_run(output)
     except OutputError:
@@ -114,27 +126,93 @@ def _read(path: str) -> RunRecord | None:
     return read_record(path, RunRecord, version=RUN_VERSION, remedy=remedy)
 
 
-def refuse_foreign_files(output: str, folders: Sequence[str]) -> None:
-    """Check that a folder without a record holds nothing that a run would replace or remove.
-
-    Args:
-        output: the folder.
-        folders: sub-folders that the command writes into; others are nobody's business.
+def refuse_foreign_files(output: str) -> None:
+    """Check that a folder without a record holds no file, however deep, but what killed runs leave.
 
     Raises:
-        OutputError: it does; names the first file.
+        OutputError: it does; names the first files, or the outputs that it is the parent of.
     """
-    for folder in ["", TEMPORARY, *folders, *(f"{each}/{TEMPORARY}" for each in folders)]:
-        names = list_files(join(output, folder) if folder else output)
-        foreign = sorted(
-            name for name in names if name != LOCK_NAME and not is_temporary_name(name)
+    refuse_parent(output)
+    names, whole = _list_foreign(output)
+    if not names:
+        return
+    shown = ", ".join(one_line(name) for name in names[:_SHOWN])
+    more = len(names) - _SHOWN
+    others = f" and {counted(more, 'other')}" if more > 0 else ""
+    number = counted(len(names), "file") if whole else f"more than {counted(len(names), 'file')}"
+    raise OutputError(
+        f"--output {output}: the folder holds {number} and was not begun by this command: "
+        f"{shown}{others if whole else ' and others'}; choose an empty folder, or --overwrite to "
+        "replace what this command writes in it"
+    )
+
+
+def refuse_parent(output: str) -> None:
+    """Check that a folder without a record is not one in which outputs lie.
+
+    Raises:
+        OutputError: it is; names the outputs.
+    """
+    if any(exists(join(output, record)) for record in _RECORDS):
+        return
+    if is_local(output):
+        with os.scandir(output) as entries:
+            folders = sorted(each.name for each in entries if each.is_dir())
+        paths = ((name, os.path.join(output, name, each)) for name in folders for each in _RECORDS)
+        found = sorted({name for name, path in paths if os.path.isfile(path)})
+    else:
+        records = (each for name in _RECORDS for each in match_remote(_below(output, f"*/{name}")))
+        start = len(output.rstrip("/")) + 1
+        found = sorted({item.path[start:].split("/")[0] for item in records})
+    if found:
+        shown = ", ".join(one_line(name) for name in found[:_SHOWN])
+        others = " and others" if len(found) > _SHOWN else ""
+        raise OutputError(
+            f"--output {output}: is no output itself, but holds some: {shown}{others}; name one of "
+            f"them, or a new folder, such as {output.rstrip('/')}/NAME"
         )
-        if foreign:
-            name = f"{folder}/{foreign[0]}" if folder else foreign[0]
-            raise OutputError(
-                f"--output {output}: the folder holds {name} and was not begun by this command; "
-                "choose an empty folder, or --overwrite to replace what this command writes in it"
-            )
+
+
+def _below(output: str, pattern: str) -> str:
+    """A pattern below a folder of another file system."""
+    return f"{escape(output.rstrip('/'))}/{pattern}"
+
+
+def _list_foreign(output: str) -> tuple[list[str], bool]:
+    """Names of files that no killed run left, sorted, and whether all were looked at."""
+    if is_local(output):
+        return _list_foreign_local(output)
+    start = len(output.rstrip("/")) + 1
+    found = match_remote(_below(output, "**"), limit=_MOST_LISTED)
+    names = (item.path[start:] for item in found)
+    return sorted(name for name in names if not _is_left(name)), len(found) < _MOST_LISTED
+
+
+def _list_foreign_local(output: str) -> tuple[list[str], bool]:
+    foreign: list[str] = []
+    folders, seen = [""], 0
+    while folders:
+        folder = folders.pop(0)
+        with os.scandir(os.path.join(output, folder)) as entries:
+            for entry in entries:
+                name = os.path.join(folder, entry.name)
+                seen += 1
+                if seen > _MOST_LISTED:
+                    return sorted(foreign), not foreign
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif not _is_left(name):
+                    foreign.append(name)
+    return sorted(foreign), True
+
+
+def _is_left(name: str) -> bool:
+    """Whether a file of that name is what a killed run leaves: a lock, a probe, temporary files."""
+    folder, _, last = name.rpartition("/")
+    in_temporary = folder.rpartition("/")[2] == TEMPORARY
+    if in_temporary or (not folder and last.startswith("_probe.")):
+        return is_temporary_name(last)
+    return name == LOCK_NAME
 
 
 def delete_rejects(

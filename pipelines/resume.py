@@ -48,10 +48,8 @@ from pipelines.output_layout import (
     OLD_FILES,
     OLD_MANIFEST,
     OLD_TOKENIZER,
-    OWN_FOLDER,
     REJECTS,
     RUN,
-    SIDECARS,
     SPILL_FOLDER,
     TOKENIZER_FOLDER,
     UNIT_FOLDER,
@@ -119,9 +117,7 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     earlier = None if overwrite else read_run(output, _COMMAND)
     if earlier is None:
         if not overwrite:
-            own = (OWN_FOLDER, TOKENIZER_FOLDER, SIDECARS, REJECTS, SPILL_FOLDER, UNIT_FOLDER)
-            splits = tuple(filter(None, settings.split_names))
-            refuse_foreign_files(output, own + splits)
+            refuse_foreign_files(output)
         write_run(output, wanted)
         return Found()
     if earlier != wanted and _holds_nothing(output):
@@ -139,6 +135,8 @@ def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: b
     if exists(join(output, MANIFEST)) and not changed:
         fault = _find_fault(output, settings)
         if fault is None:
+            # The run that finished it may have been killed before it had removed its own.
+            remove_temporary_files(output)
             return Found(finished=True)
         notes.append(f"{fault}; making it again")
     delete_files(output, [MANIFEST])

@@ -27,7 +27,12 @@ from pipelines.commands.train_job import (
 )
 from pipelines.commands.train_merges import make_models, sample_of
 from pipelines.commands.train_summary import print_summary
-from pipelines.count_artifact import CountArtifact, clear_counts, read_count_manifest
+from pipelines.count_artifact import (
+    CountArtifact,
+    clear_counts,
+    read_count_manifest,
+    remove_count_leftovers,
+)
 from pipelines.manifest import file_sha256, input_record
 from pipelines.output_files import exists, join, prepare_output, remove_temporary_files
 from pipelines.output_folder import (
@@ -37,14 +42,12 @@ from pipelines.output_folder import (
     refuse_other_command,
     write_run,
 )
-from pipelines.output_layout import REJECTS_FOLDER
 from pipelines.output_lock import locked_output
 from pipelines.plan import make_plan
 from pipelines.presets import resolve
 from pipelines.progress import Stopwatch
 from pipelines.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
 from pipelines.rounds.options import RoundOptions
-from pipelines.rounds.state_files import STATE_FOLDER
 from pipelines.runner_setup import runner_name
 from pipelines.settings import describe_differences, digest_of
 from pipelines.tokenizer_files import clear_model, find_models, load_copy
@@ -80,14 +83,13 @@ def run(arguments: Namespace) -> int:
         return 0
     with locked_output(this.output), closing(this.dask):
         if _begin(this, record):
-            clear_rounds(join(this.output, ROUNDS_FOLDER))
+            _remove_leftovers(this)
             job.note(finished)
             return 0
         text_read = _will_read_text(this)
         models, totals = make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
-        clear_rounds(join(this.output, ROUNDS_FOLDER))
-        remove_temporary_files(this.output)
+        _remove_leftovers(this)
     print_summary(
         *(this.output, this.settings, models, totals, this.listing, watch.seconds),
         text_read=text_read,
@@ -112,7 +114,7 @@ def _begin(this: TrainJob, record: Mapping[str, Any]) -> bool:
         refuse_other_command(this.output, _COMMAND)
         _clear_output(this)
     elif read_run(this.output, _COMMAND) is None:
-        refuse_foreign_files(this.output, _folders(this))
+        refuse_foreign_files(this.output)
     elif _is_finished(this, record):
         return True
     inputs = input_record(this.plan) if this.plan else []
@@ -127,17 +129,6 @@ def _is_there(this: TrainJob, record: Mapping[str, Any]) -> bool:
         return read_run(this.output, _COMMAND) is not None and _is_finished(this, record)
     except OutputError:
         return False
-
-
-def _folders(this: TrainJob) -> list[str]:
-    """Sub-folders that a training writes into."""
-    sizes = this.settings.vocab_sizes
-    models = [str(size) for size in sizes] if len(sizes) > 1 else []
-    tables = [COUNTS_FOLDER, SECOND_COUNTS] if this.settings.superbpe_from else [COUNTS_FOLDER]
-    counts = [path for each in tables for path in (each, f"{each}/{REJECTS_FOLDER}")]
-    models += [FIRST_STAGE] if this.settings.superbpe_from else []
-    rounds = [ROUNDS_FOLDER, f"{ROUNDS_FOLDER}/{STATE_FOLDER}"]
-    return [REJECTS_FOLDER, *counts, *rounds, *models]
 
 
 def _prepare(arguments: Namespace) -> TrainJob:
@@ -244,6 +235,15 @@ def _clear_output(this: TrainJob) -> None:
     delete_rejects(this.output)
     for directory in find_models(this.output):
         clear_model(directory)
+
+
+def _remove_leftovers(this: TrainJob) -> None:
+    """Remove what served the work, also of a run that was killed when it had finished that."""
+    clear_rounds(join(this.output, ROUNDS_FOLDER))
+    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+        remove_count_leftovers(join(this.output, folder))
+    for folder in (this.output, join(this.output, FIRST_STAGE), *find_models(this.output)):
+        remove_temporary_files(folder)
 
 
 def _is_finished(this: TrainJob, record: Mapping[str, Any]) -> bool:

@@ -90,9 +90,10 @@ def begin_export(
         _refuse_other_settings(output, earlier, wanted)
         found = _find_finished(output)
         if found is not None:
+            remove_temporary_files(output)
             return found
     elif not overwrite:
-        refuse_foreign_files(output, ())
+        refuse_foreign_files(output)
     delete_files(output, [EXPORT_RECORD])
     names = list_files(output)
     ours = [name for name in names if any(pattern.fullmatch(name) for pattern in patterns)]
@@ -111,7 +112,7 @@ def refuse_inside(output: str) -> None:
     if not is_local(output):
         return
     for folder in map(str, Path(os.path.realpath(output)).parents):
-        is_output = any(exists(join(folder, each)) for each in _RECORDS)
+        is_output = any(os.path.exists(os.path.join(folder, each)) for each in _RECORDS)
         place = recognize(folder) if is_output else None
         if place is not None and place.kind in {"shards", "unfinished"}:
             raise OutputError(

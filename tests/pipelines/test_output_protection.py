@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -28,12 +29,13 @@ def source(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def commands(source: Path, model_dir: Path, tmp_path: Path) -> dict[str, list[Any]]:
-    """The command lines of train and encode, both into the same folder."""
+    """The command lines of train, encode and export, into the same folder."""
     output = ["--input", source, "--output", tmp_path / "out"]
     return {
         "train": ["train", "--vocab-size", 270, *output],
         "sizes": ["train", "--vocab-size", "260,270", *output],
         "encode": ["encode", "--tokenizer", model_dir, *output],
+        "export": ["export", tmp_path / "tokens", "--to", "npy", *output[2:]],
     }
 
 
@@ -52,11 +54,16 @@ def put(path: Path) -> Path:
         ("train", "counts/bucket-list.txt"),
         ("train", "counts/bucket-00000.arrow"),
         ("train", "counts/rejects/unit-list.jsonl"),
+        ("train", "d2/sub/n.txt"),
         ("sizes", "270/vocab.json"),
         ("encode", "__beam-bpe__/manifest.json"),
         ("encode", "_temporary/notes.txt"),
         ("encode", "__beam-bpe__/tokenizer/vocab.json"),
         ("encode", "__beam-bpe__/rejects/unit-00000.jsonl"),
+        ("encode", "d2/sub/n.txt"),
+        ("encode", ".git/config"),
+        ("encode", f"sub/_probe.{HEX}"),
+        ("export", "d2/sub/n.txt"),
     ],
 )
 def test_a_folder_with_files_of_others_is_refused_and_left_alone(
@@ -67,6 +74,9 @@ def test_a_folder_with_files_of_others_is_refused_and_left_alone(
     run: Run,
     tree_bytes: Tree,
 ) -> None:
+    if command == "export":
+        encode = [*commands["encode"][:-1], tmp_path / "tokens"]
+        assert run(*encode).code == 0
     mine = put(tmp_path / "out" / name)
     refused = run(*commands[command])
     assert refused.code == 1
@@ -240,3 +250,84 @@ def test_a_run_that_failed_at_once_is_not_in_the_way_of_the_right_one(
     other = run(*command, "--output", output, "--text-field", "text.de")
     assert other.code != 0
     assert "other settings" in other.err
+
+
+def test_foreign_files_are_counted_and_the_first_are_named(
+    commands: dict[str, list[Any]], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(5):
+        put(tmp_path / "out" / "deep" / f"{number}.txt")
+    refused = run(*commands["encode"])
+    assert refused.code == 1
+    named = "holds 5 files and was not begun by this command: deep/0.txt, deep/1.txt, deep/2.txt"
+    assert f"{named} and 2 others; choose an empty folder" in refused.err
+    monkeypatch.setattr("pipelines.output_folder._MOST_LISTED", 4)
+    refused = run(*commands["encode"])
+    assert "the folder holds more than " in refused.err
+    assert "and others; choose" in refused.err
+
+
+@pytest.mark.parametrize("command", ["train", "encode", "export"])
+def test_the_parent_of_outputs_is_refused_even_to_be_overwritten(
+    command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run, tree_bytes: Tree
+) -> None:
+    output = tmp_path / "out"
+    assert run(*commands["train"][:-1], output / "tok").code == 0
+    assert run(*commands["encode"][:-1], output / "enc").code == 0
+    shutil.copytree(output / "enc", tmp_path / "tokens")
+    before = tree_bytes(output)
+    for overwrite in ([], ["--overwrite"]):
+        refused = run(*commands[command], *overwrite)
+        assert refused.code == 1
+        assert f"--output {output}: is no output itself, but holds some: enc, tok;" in refused.err
+        assert f"such as {output}/NAME" in refused.err
+    assert tree_bytes(output) == before
+
+
+def test_an_empty_tree_is_an_empty_folder(
+    commands: dict[str, list[Any]], tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "out" / "a" / "b").mkdir(parents=True)
+    done = run(*commands["encode"])
+    assert done.code == 0, done.err
+
+
+LEFT = {
+    "train": ["_temporary", "counts/_temporary"],
+    "sizes": ["_temporary", "270/_temporary", "counts/_temporary"],
+    "encode": ["_temporary"],
+    "export": ["_temporary"],
+}
+
+
+@pytest.mark.parametrize("record", ["finished", "unfinished"])
+@pytest.mark.parametrize("command", LEFT)
+def test_what_a_run_was_killed_before_it_removed_goes_with_the_next(
+    command: str,
+    record: str,
+    commands: dict[str, list[Any]],
+    tmp_path: Path,
+    run: Run,
+    tree_bytes: Tree,
+) -> None:
+    """Unit reports of a count table stayed for ever once its manifest was there."""
+    if command == "export":
+        assert run(*commands["encode"][:-1], tmp_path / "tokens").code == 0
+    output = tmp_path / "out"
+    assert run(*commands[command]).code == 0
+    before = tree_bytes(output)
+    for folder in LEFT[command]:
+        put(output / folder / f"x.{HEX}")
+        if folder.startswith("counts/"):
+            put(output / folder / "unit-00003.json")
+    if record == "unfinished":
+        last = {
+            "train": "config.json",
+            "sizes": "270/config.json",
+            "encode": "__beam-bpe__/manifest.json",
+            "export": "export.json",
+        }
+        (output / last[command]).unlink()
+    assert run(*commands[command]).code == 0
+    assert tree_bytes(output) == before
+    assert not list(output.rglob("_temporary"))

@@ -29,6 +29,7 @@ from bpe.document_encoder import DocumentEncoder
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
 from bpe.formats.golden import check_golden, read_golden_texts
+from bpe.formats.model_check import check_model_files
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.stream_encoder import StreamEncoder
@@ -151,6 +152,13 @@ class Tokenizer:
         )
         model_directory.write_model_directory(directory, files, overwrite=overwrite)
         self._directory = str(Path(directory).absolute())
+
+    def check_files(self, directory: PathLike) -> None:
+        """Render the files of the model directory again that this was loaded from, and compare.
+
+        Raises `ModelFileError` that names the file that is of another model, or was cut.
+        """
+        check_model_files(directory, self._model, self._documents.encode_ordinary)
 
     def to_tiktoken(self, path: PathLike) -> None:
         """Write a `.tiktoken` rank file; it holds neither special tokens nor the scheme.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     # Brings Beam, which readers of names of splits do without.
     from pipelines.plan import Unit
 
-__all__ = ["DocumentKeys", "hash_integers", "hash_strings"]
+__all__ = ["DocumentKeys", "hash_integers", "hash_strings", "shuffle_keys"]
 
 _Hashes = npt.NDArray[np.uint64]
 _MASK = (1 << 64) - 1
@@ -96,6 +96,11 @@ def _words(
     return words
 
 
+def shuffle_keys(files: npt.NDArray[np.int64], starts: npt.NDArray[np.int64], seed: int) -> _Hashes:
+    """Places of documents in a shuffle, by the numbers of their files and where they start."""
+    return hash_integers([files, starts], seed ^ _SHUFFLE_DOMAIN)
+
+
 class DocumentKeys:
     """Places of a unit's documents in a shuffle: hash of seed, file and start of the document.
 
@@ -109,7 +114,7 @@ class DocumentKeys:
     def __init__(self, unit: Unit, seed: int) -> None:
         files = {part.file.source: part.file.index for part in unit.ranges}
         self._files = np.array(list(files.values()), np.int64)
-        self._seed = seed ^ _SHUFFLE_DOMAIN
+        self._seed = seed
         # Start of the document that the last row belongs to.
         self._start: int | None = None
 
@@ -130,7 +135,7 @@ class DocumentKeys:
         document_starts = starts[latest]
         document_starts[latest < 0] = self._start_before(batch) if latest[0] < 0 else 0
         self._start = int(document_starts[-1])
-        return hash_integers([files, document_starts], self._seed)
+        return shuffle_keys(files, document_starts, self._seed)
 
     def _start_before(self, batch: pa.RecordBatch) -> int:
         """Start of the document with which the batch goes on."""

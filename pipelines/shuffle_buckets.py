@@ -62,6 +62,7 @@ __all__ = [
     "Bucket",
     "SpillDocuments",
     "WriteBuckets",
+    "bucket_of",
     "plan_buckets",
 ]
 
@@ -191,7 +192,7 @@ class _SpillUnit(beam.DoFn):
     def _write_round(self, file: OpenShard, held: list[TokenRows]) -> None:
         """One batch for each bucket, of which many may be empty."""
         keys = np.concatenate([each.batch["shuffle_key"].to_numpy() for each in held])
-        buckets = _bucket_of(keys, self._buckets)
+        buckets = bucket_of(keys, self._buckets)
         order = np.argsort(buckets, kind="stable")
         borders = np.searchsorted(buckets[order], np.arange(self._buckets + 1))
         for start, end in zip(borders.tolist(), borders[1:].tolist(), strict=False):
@@ -208,7 +209,7 @@ def _with_keys(rows: TokenRows, keys: DocumentKeys, schema: pa.Schema) -> TokenR
     return TokenRows(pa.RecordBatch.from_arrays(arrays, schema=schema), rows.text_bytes)
 
 
-def _bucket_of(keys: npt.NDArray[np.uint64], buckets: int) -> npt.NDArray[np.int64]:
+def bucket_of(keys: npt.NDArray[np.uint64], buckets: int) -> npt.NDArray[np.int64]:
     """Buckets share the range of the keys evenly, in order."""
     return ((keys >> np.uint64(32)) * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
 

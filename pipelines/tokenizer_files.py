@@ -119,8 +119,12 @@ def clear_model(directory: str) -> None:
     delete_files(directory, list(MODEL_FILES))
 
 
-def load_copy(directory: str) -> Tokenizer:
+def load_copy(directory: str, *, checks_files: bool = False) -> Tokenizer:
     """Load a model directory from any file system.
+
+    Args:
+        directory: the folder.
+        checks_files: render all its files again and compare them (`Tokenizer.check_files`).
 
     Raises:
         ModelFileError: it is missing or damaged.
@@ -128,11 +132,18 @@ def load_copy(directory: str) -> Tokenizer:
     if is_local(directory):
         for name in MODEL_FILES:
             join(directory, name)  # refuses links
-        return Tokenizer.load(directory)
+        return _load(directory, checks_files=checks_files)
     with tempfile.TemporaryDirectory(prefix="beam-bpe-") as folder:
         for name in list_files(directory):
             (Path(folder) / name).write_bytes(read_bytes(join(directory, name)))
-        return Tokenizer.load(folder)
+        return _load(folder, checks_files=checks_files)
+
+
+def _load(directory: str, *, checks_files: bool) -> Tokenizer:
+    tokenizer = Tokenizer.load(directory)
+    if checks_files:
+        tokenizer.check_files(directory)
+    return tokenizer
 
 
 def cached_tokenizer(directory: str, digest: str) -> Tokenizer:

@@ -42,6 +42,8 @@ from pipelines.shard_files import list_shards
 from pipelines.tokenizer_files import load_copy
 from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck
+from pipelines.verify_places import InputPlaces
+from pipelines.verify_ranges import check_ranges
 from pipelines.verify_shard import RowSettings, ShardCheck
 from pipelines.verify_streamed import DocumentRows
 from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
@@ -100,6 +102,7 @@ def verify_output(
     settings = _check_settings(output, manifest)
     _check_sidecars(output, manifest, settings)
     _check_units(output, manifest, settings)
+    _check_plan(output, manifest)
     _check_totals(output, manifest)
     _check_no_others(output, manifest, settings)
     tokenizer = _load_tokenizer(output, manifest)
@@ -113,7 +116,7 @@ def verify_output(
     )
     check = ShardCheck if settings.pack is None else PackedCheck
     documents = _DocumentsOf(manifest, tokenizer, settings, full=full)
-    order = RowOrder(settings, [entry["path"] for entry in manifest.inputs])
+    order = RowOrder(settings, InputPlaces(manifest, settings))
     for sidecar in manifest.shards:
         checked = check(
             output,
@@ -290,6 +293,13 @@ def _check_units(output: str, manifest: Manifest, settings: RowSettings) -> None
             raise _failure(output, f"{UNIT_FOLDER}/{name}", f"is not in {MANIFEST}")
 
 
+def _check_plan(output: str, manifest: Manifest) -> None:
+    try:
+        check_ranges(manifest)
+    except ValueError as error:
+        raise _failure(output, MANIFEST, str(error)) from error
+
+
 def _check_totals(output: str, manifest: Manifest) -> None:
     found = add_up(manifest.shards, manifest.units)
     for field in fields(found):
@@ -360,7 +370,7 @@ def _reasons(output: str, name: str) -> dict[str, int]:
 
 def _load_tokenizer(output: str, manifest: Manifest) -> Tokenizer:
     # Loading checks the hash of each file, the digest and the golden set.
-    tokenizer = load_copy(join(output, TOKENIZER_FOLDER))
+    tokenizer = load_copy(join(output, TOKENIZER_FOLDER), checks_files=True)
     if tokenizer.digest != manifest.tokenizer_digest:
         raise _failure(
             output,

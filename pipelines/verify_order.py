@@ -12,7 +12,6 @@ is known.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -22,6 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import OutputError
+from pipelines.verify_documents import FaultError, PlacedRows
+from pipelines.verify_places import InputPlaces
 from schemas.sidecars import ShardSidecar
 
 __all__ = ["OrderedRows", "RowOrder"]
@@ -92,16 +93,15 @@ class RowOrder:
 
     Args:
         settings: of the run.
-        paths: of all input files, in the order in which they are read.
+        places: says from which file each row is, and that it belongs there.
     """
 
-    def __init__(self, settings: _Layout, paths: Sequence[str]) -> None:
+    def __init__(self, settings: _Layout, places: InputPlaces) -> None:
         self._settings = settings
-        self._files = {path: index for index, path in enumerate(paths)}
+        self._places = places
         self._chains: dict[str, _Chain] = {}
         self._chain = _Chain()
         self._path = ""
-        self._unit_files: list[str] = []
         self._drops = settings.pack_tail == "drop"
 
     def begin(self, path: str, sidecar: ShardSidecar) -> None:
@@ -115,7 +115,7 @@ class RowOrder:
             OutputError: a document of the shards before has no end; names its last row.
         """
         self._path = path
-        self._unit_files = list(dict.fromkeys(str(each["path"]) for each in sidecar.inputs))
+        self._places.begin(sidecar)
         self._chain = self._chains.setdefault(sidecar.split, _Chain())
         if self._chain.unit == sidecar.unit:
             return
@@ -135,6 +135,7 @@ class RowOrder:
         """
         for chain in self._chains.values():
             self._finish(chain)
+        self._places.close()
 
     def add(self, rows: OrderedRows) -> None:
         """Take the next rows of the shard.
@@ -144,7 +145,7 @@ class RowOrder:
         """
         if not len(rows.rows):
             return
-        files = self._file_numbers(rows.sources)
+        files = self._find_files(rows)
         if self._settings.pack_mode == "best-fit":
             self._check_pieces(rows, files)
             return
@@ -169,16 +170,24 @@ class RowOrder:
             )
         chain.latest = _Latest()
 
-    def _file_numbers(self, sources: pa.DictionaryArray) -> _Ints:
-        """Number of each row's file among the inputs; -1 where rows may come in any order."""
-        names = sources.dictionary.to_pylist()
-        paths = self._unit_files
-        numbers = np.full(max(1, len(names)), -1, np.int64)
-        # Names that two files share, once bytes that are no text are spelled out, tell nothing.
-        if self._settings.shuffle == "none" and len(names) == len(paths):
-            numbers[:] = [self._files[path] for path in paths]
-        of_rows: _Ints = numbers[sources.indices.to_numpy()]
-        return of_rows
+    def _find_files(self, rows: OrderedRows) -> _Ints:
+        """Number of each row's file among the inputs."""
+        placed = PlacedRows(
+            rows.names,
+            rows.sources,
+            rows.starts,
+            rows.places,
+            rows.ends - rows.places,
+            rows.is_first,
+            rows.is_last,
+        )
+        try:
+            return self._places.add(placed, self._path)
+        except FaultError as fault:
+            row = fault.row
+            raise OutputError(
+                f"{self._path}: row {rows.rows[row]} (document {rows.names[row]}) {fault}"
+            ) from fault
 
     def _same_document(self, rows: OrderedRows) -> _Bools:
         """Whether the row before is of the same document, if that goes on."""
@@ -199,7 +208,7 @@ class RowOrder:
         starts_before = _shifted(rows.starts, latest.start)
         rises = (files > files_before) | ((files == files_before) & (rows.starts > starts_before))
         wrong = np.flatnonzero(rows.is_first & ~rises)
-        if len(wrong) and files[wrong[0]] >= 0:
+        if len(wrong):
             place = int(wrong[0])
             raise self._failure(
                 rows,
@@ -291,7 +300,7 @@ class RowOrder:
         rises = (files[1:] > files[:-1]) | (
             (files[1:] == files[:-1]) & (rows.starts[1:] > rows.starts[:-1])
         )
-        late = np.flatnonzero(same_row & ~rises & (files[1:] >= 0))
+        late = np.flatnonzero(same_row & ~rises)
         if len(late):
             place = int(late[0]) + 1
             raise self._failure(

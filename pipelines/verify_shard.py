@@ -52,8 +52,11 @@ class RowSettings(msgspec.Struct):
     pack_mode: str | None
     pack_tail: str | None
     pad: int | None
+    pack_window: int | None
     shuffle: str
     seed: int | None
+    id_field: str | None
+    input_format: str
 
     @property
     def split_names(self) -> tuple[str, ...]:

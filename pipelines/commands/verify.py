@@ -105,7 +105,7 @@ def _verify_shards(directory: str, *, full: bool) -> None:
 
 def _verify_model(directory: str) -> None:
     # Loading checks the hash of each file, the digest and the golden set.
-    tokenizer = load_copy(directory)
+    tokenizer = load_copy(directory, checks_files=True)
     job.tell_lossy(tokenizer)
     sys.stdout.write(
         f"{directory} is whole: {tokenizer.scheme.name}, "

@@ -1,0 +1,97 @@
+"""Compare the files of a model directory with what the model itself is rendered as.
+
+Loading a directory reads its vocabulary and merges, and believes the rest. Other programs read
+tokenizer.json, and people read config.json: a directory is whole if all of them are of one model.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe.errors import ModelFileError
+from bpe.formats.file_access import parse_json_object, read_file, read_text
+from bpe.formats.model_directory import (
+    CONFIG_NAME,
+    FORMAT_VERSION,
+    Encode,
+    render_model_files,
+)
+from bpe.formats.tokenizer_json import read_tokenizer_json
+from bpe.tokenizer_model import TokenizerModel
+
+__all__ = ["check_model_files"]
+
+PathLike = str | os.PathLike[str]
+
+_GOLDEN, _HUGGING_FACE = "golden.jsonl", "tokenizer.json"
+# What a directory may have of its own: more golden texts, and so other hashes.
+_OWN_FIELDS = frozenset({"files"})
+
+
+def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode) -> None:
+    """Render the files of a model directory again, and compare.
+
+    Files of an older format version may look otherwise: of those, vocabulary and merges are
+    compared, and tokenizer.json by the model that it gives.
+
+    directory: as `model` was read from it, with right hashes. encode: as for `render_model_files`.
+
+    Raises `ModelFileError` that names the file that is not of the model.
+    """
+    config_path = Path(directory, CONFIG_NAME)
+    config = parse_json_object(read_text(config_path), config_path)
+    rendered = render_model_files(model, encode, str(config.get("written_by")))
+    is_current = config.get("format_version") == FORMAT_VERSION
+    for name, data in rendered.items():
+        path = Path(directory, name)
+        if name == CONFIG_NAME:
+            if is_current:
+                _check_config(config, parse_json_object(data.decode(), path), path)
+        elif name == _GOLDEN:
+            if is_current:
+                _check_golden(read_file(path), data, path)
+        elif name == _HUGGING_FACE and not is_current:
+            if path.exists():
+                _check_same_model(model, path)
+        elif not path.exists() or read_file(path) != data:
+            raise ModelFileError(
+                f"{path}: is missing, or is not what the model in the directory is written as; "
+                "write the directory again"
+            )
+    if is_current and _HUGGING_FACE not in rendered and Path(directory, _HUGGING_FACE).exists():
+        raise ModelFileError(
+            f"{Path(directory, _HUGGING_FACE)}: this model has no such form; remove the file"
+        )
+
+
+def _check_config(found: Mapping[str, Any], rendered: Mapping[str, Any], path: Path) -> None:
+    for name in sorted((found.keys() | rendered.keys()) - _OWN_FIELDS):
+        if found.get(name) != rendered.get(name):
+            raise ModelFileError(
+                f"{path}: {name!r} is {str(found.get(name))[:80]!r}, and the model gives "
+                f"{str(rendered.get(name))[:80]!r}; write the directory again"
+            )
+
+
+def _check_golden(found: bytes, rendered: bytes, path: Path) -> None:
+    """The texts that every directory starts with are there; users may have added others."""
+    lines = set(found.split(b"\n"))
+    for number, line in enumerate(rendered.split(b"\n"), start=1):
+        if line and line not in lines:
+            raise ModelFileError(
+                f"{path}: lacks the text {number} of those that every tokenizer is checked with: "
+                "it was cut; write the directory again"
+            )
+
+
+def _check_same_model(model: TokenizerModel, path: Path) -> None:
+    other = read_tokenizer_json(path)
+    for name in ("tokens", "merges", "special_tokens"):
+        if getattr(other, name) != getattr(model, name):
+            raise ModelFileError(
+                f"{path}: its {name.replace('_', ' ')} are not those of the model in the "
+                "directory; write the directory again"
+            )

@@ -1,0 +1,65 @@
+"""Check that the units of an output read all of its input files."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from schemas.run_record import InputRecord
+from schemas.sidecars import Manifest
+
+__all__ = ["NO_END", "check_ranges", "size_of"]
+
+NO_END = 2**63 - 1
+"""The end of a range that goes to the end of its file."""
+
+_SIZE = re.compile(r"(\d{1,18}) bytes, modified .+")
+
+
+def check_ranges(manifest: Manifest) -> None:
+    """The ranges that units read tile each input file, in the order of the files.
+
+    Raises:
+        ValueError: a part of a file is read by no unit, or by two; names file and place.
+    """
+    ranges = [each for unit in _ranges_of_units(manifest) for each in unit]
+    position = 0
+    for file in manifest.inputs:
+        size, end = size_of(file), 0
+        start = position
+        while position < len(ranges) and ranges[position]["path"] == file["path"]:
+            each = ranges[position]
+            if each["start"] != end:
+                raise ValueError(
+                    f"{file['path']}: is read from byte {each['start']}, and the range before ends "
+                    f"at {end}: a unit is lost or repeated"
+                )
+            end = NO_END if each["end"] is None else each["end"]
+            position += 1
+        if position == start or (end != NO_END and size is not None and end != size):
+            raise ValueError(
+                f"{file['path']}: is read up to byte {end}, and has "
+                f"{'more' if size is None else size}: units are lost"
+            )
+    if position < len(ranges):
+        raise ValueError(
+            f"{ranges[position]['path']}: is read by a unit that does not follow the order of the "
+            "inputs: a unit is lost or repeated"
+        )
+
+
+def _ranges_of_units(manifest: Manifest) -> list[list[dict[str, Any]]]:
+    """What each unit reads; all its shards must say the same."""
+    if manifest.units:
+        return [unit.inputs for unit in manifest.units]
+    found: dict[int, list[dict[str, Any]]] = {}
+    for shard in manifest.shards:
+        if found.setdefault(shard.unit, shard.inputs) != shard.inputs:
+            raise ValueError(f"{shard.file}: has other inputs than the shards of its unit before")
+    return list(found.values())
+
+
+def size_of(file: InputRecord) -> int | None:
+    """Size of a file by its identity; None where the file system says no size."""
+    match = _SIZE.fullmatch(file["identity"])
+    return None if match is None else int(match[1])

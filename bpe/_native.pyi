@@ -258,7 +258,8 @@ class Encoder:
 
     tokens: id to bytes; every single byte is there. merges: (left id, right id, new id), index =
     rank. scheme: as for `WordCounter`; None takes a whole document as one pre-token, or leaves
-    the splitting to the caller. cache_bytes: bound of what each thread remembers.
+    the splitting to the caller. cache_bytes: bound of what each thread remembers. added: text, id,
+    special, normalized, lstrip, rstrip and single_word of each added token.
     Raises `VocabularyError` for a model that contradicts itself.
     """
 
@@ -270,16 +271,23 @@ class Encoder:
         whole_piece: bool,
         scheme: str | None,
         cache_bytes: int,
+        added: list[tuple[bytes, int, bool, bool, bool, bool, bool]],
     ) -> None: ...
     @property
     def wide_ids(self) -> bool:
         """Whether ids in columns are uint32; else uint16."""
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
-        """Ids of one document."""
+    def encode(self, data: bytes, find: int) -> npt.NDArray[np.uint32]:
+        """Ids of one document; find: bits of `bpe.added_tokens.Find`."""
 
-    def encode_documents(self, texts: ArrowColumn, *, threads: int) -> Column:
+    def encode_documents(self, texts: ArrowColumn, *, threads: int, find: int) -> Column:
         """Ids of each document: large_list of uint16 or uint32."""
+
+    def cut_documents(self, texts: ArrowColumn, *, find: int) -> tuple[Column, ...]:
+        """Stretches of documents, all int64: the first one of each and the end, starts, ends, ids.
+
+        Starts and ends are bytes from the document's start; id -1 is ordinary text.
+        """
 
     def encode_split_documents(
         self, texts: ArrowColumn, piece_ends: ArrowColumn, first_pieces: ArrowColumn

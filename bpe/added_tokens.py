@@ -1,19 +1,53 @@
 """Added tokens: texts with an id of their own beside what merges make, and how they are found.
 
-The flags are those of Hugging Face's tokenizer.json and mean what they mean there.
+The flags are those of Hugging Face's tokenizer.json and mean what they mean there. `AddedSearch` is
+the specification of finding them; `bpe/native/added_tokens.h` does the same, fast. Texts are
+bytes: a byte that is no valid UTF-8 is neither white space nor part of a word.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import enum
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from bpe.errors import InputError, VocabularyError
 from bpe.printable_bytes import from_printable
+from bpe.unicode_classes import class_of
+from bpe.unicode_tables import WORD_EXCEPTIONS
 
-__all__ = ["AddedToken", "check_added_tokens", "special_added_tokens"]
+__all__ = [
+    "AddedSearch",
+    "AddedToken",
+    "Find",
+    "check_added_tokens",
+    "special_added_tokens",
+]
+
+LONGEST_TEXT = 4096
+"""Bytes of an added token at most: readers of a part of a document look so far around a place."""
+
+Stretch = tuple[int, int, int | None]
+"""Start and end in a text, bytes, and the id of an added token; None for ordinary text."""
+
+
+class Find(enum.IntFlag):
+    """What is looked for in a text: nothing, or the added tokens.
+
+    SPECIALS: special ones count; if not, they are passed over as text. SECOND: the text is a
+    stretch that the first pass left, in its normal form. FIRST: only the first pass.
+    """
+
+    NOTHING = 0
+    ADDED = 1
+    SPECIALS = 2
+    SECOND = 4
+    FIRST = 8
 
 
 @dataclass(frozen=True)
@@ -42,9 +76,118 @@ class AddedToken:
         """Whether it is special and has no other flag."""
         return self == AddedToken(self.text, self.id)
 
+    @property
+    def looks_around(self) -> bool:
+        """Whether what it takes depends on the text next to it."""
+        return self.lstrip or self.rstrip or self.single_word
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values, all fields."""
         return dataclasses.asdict(self)
+
+
+class AddedSearch:
+    """Finds added tokens: the longest at the leftmost place, again and again.
+
+    Those that are looked for in the normal form come second, between what the first pass found.
+
+    >>> search = AddedSearch([AddedToken("<a>", 7), AddedToken("a>", 8, special=False)])
+    >>> search.cut(b"<a>a>", Find.ADDED)
+    [(0, 3, None), (3, 5, 8)]
+    >>> search.cut(b"<a>a>", Find.ADDED | Find.SPECIALS)
+    [(0, 3, 7), (3, 5, 8)]
+    """
+
+    def __init__(self, tokens: Sequence[AddedToken]) -> None:
+        self._passes = [
+            {t.text.encode(): t for t in reversed(tokens) if t.normalized == is_second}
+            for is_second in (False, True)
+        ]
+        self._patterns = [_any_of(texts) for texts in self._passes]
+        self.longest = max((len(token.text.encode()) for token in tokens), default=0)
+
+    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+        """Stretches of a text, in order."""
+        stretches: list[Stretch] = [(0, len(text), None)] if text else []
+        for is_second, other in ((False, Find.SECOND), (True, Find.FIRST)):
+            if other not in find:
+                stretches = [
+                    found
+                    for start, end, token_id in stretches
+                    for found in (
+                        self._pass(text[start:end], start, find, is_second=is_second)
+                        if token_id is None
+                        else [(start, end, token_id)]
+                    )
+                ]
+        return stretches
+
+    def matches(self, text: bytes, *, is_second: bool) -> Iterator[tuple[int, int, AddedToken]]:
+        """What one pass finds, whether it counts or not."""
+        pattern, tokens = self._patterns[is_second], self._passes[is_second]
+        if pattern is not None:
+            for match in pattern.finditer(text):
+                yield (*match.span(), tokens[match.group()])
+
+    def _pass(self, text: bytes, base: int, find: Find, *, is_second: bool) -> Iterator[Stretch]:
+        done = 0
+        for start, end, token in self.matches(text, is_second=is_second):
+            if token.special and Find.SPECIALS not in find:
+                continue
+            if token.single_word and _touches_word(text, start, end):
+                continue
+            # White space that the token before took is gone.
+            begin = max(start - _spaces_at_end(text[done:start]), done) if token.lstrip else start
+            if done < begin:
+                yield base + done, base + begin, None
+            done = _SPACES.match(text, end).end() if token.rstrip else end  # type: ignore[union-attr]
+            yield base + begin, base + done, token.id
+        if done != len(text):
+            yield base + done, base + len(text), None
+
+
+def _any_of(texts: Iterable[bytes]) -> re.Pattern[bytes] | None:
+    # Alternatives are tried in order, so the longest comes first.
+    longest_first = sorted(texts, key=len, reverse=True)
+    return re.compile(b"|".join(map(re.escape, longest_first))) if longest_first else None
+
+
+def _touches_word(text: bytes, start: int, end: int) -> bool:
+    before = text[max(start - 4, 0) : start].decode("utf-8", "surrogateescape")
+    behind = text[end : end + 4].decode("utf-8", "surrogateescape")
+    return any(map(_is_word, before[-1:] + behind[:1]))
+
+
+def _spaces_at_end(text: bytes) -> int:
+    count = 0
+    for character in reversed(text.decode("utf-8", "surrogateescape")):
+        if class_of(ord(character)) != "S":
+            break
+        count += len(character.encode())
+    return count
+
+
+@lru_cache(maxsize=4096)
+def _is_word(character: str) -> bool:
+    r"""Whether `\w` of the library that Hugging Face's uses matches."""
+    code_point = ord(character)
+    span = bisect_right(_EXCEPTION_STARTS, code_point) - 1
+    is_exception = span >= 0 and code_point <= _EXCEPTION_ENDS[span]
+    return (class_of(code_point)[0] in "LMN") != is_exception
+
+
+_SPACES = re.compile(
+    b"(?:%b)*"
+    % b"|".join(
+        re.escape(chr(code_point).encode())
+        for code_point in range(0x3001)
+        if class_of(code_point) == "S"
+    )
+)
+
+_SPANS = [span.partition("-") for span in WORD_EXCEPTIONS.split()]
+_EXCEPTION_STARTS = [int(first, 16) for first, _, _ in _SPANS]
+_EXCEPTION_ENDS = [int(last or first, 16) for first, _, last in _SPANS]
 
 
 def special_added_tokens(ids: Mapping[str, int]) -> tuple[AddedToken, ...]:
@@ -99,3 +242,8 @@ def _check_text(text: object) -> None:
             f"special token {text!r} holds a lone surrogate at index {error.start}: "
             "a special token must be text that UTF-8 can write"
         ) from error
+    if len(text.encode()) > LONGEST_TEXT:
+        raise VocabularyError(
+            f"added token {text[:40]!r}... has {len(text.encode())} bytes, and {LONGEST_TEXT} are "
+            "the most: shorten it, or leave it out"
+        )

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe.added_tokens import AddedToken, Find, Stretch
 from bpe.errors import BackendError, SettingsError
 from bpe.schemes import Scheme
 
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 # Of the native core that these sources need, as in bpe/native/python_module.cc.
-NATIVE_INTERFACE = 4
+NATIVE_INTERFACE = 5
 
 BACKEND_NAMES = ("auto", "native", "python")
 TIE_ORDERS = ("hf", "id", "bytes", "first")
@@ -195,26 +196,37 @@ class SimulatedMerges:
 class EncodingModel:
     """What an encoder needs of a tokenizer.
 
-    tokens: id to bytes, special tokens excluded; every single byte has an id.
+    tokens: id to bytes, added tokens excluded; every single byte has an id.
     merges: (left id, right id, new id); index = rank.
     whole_piece: look a whole pre-token up in `tokens` before merging.
     scheme: how documents are cut into pre-tokens.
+    added_tokens: what may be found in a text first; those that are looked for in its normal form
+        have theirs as text.
     """
 
     tokens: dict[int, bytes]
     merges: list[tuple[int, int, int]]
     whole_piece: bool
     scheme: Scheme
+    added_tokens: tuple[AddedToken, ...] = ()
 
 
 class Encoder(Protocol):
-    """Documents to ids, for one `EncodingModel`; special tokens are the caller's."""
+    """Documents to ids, for one `EncodingModel`.
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+    Text between two added tokens is a document of its own.
+    """
+
+    def encode(self, data: bytes, find: Find = Find.NOTHING) -> npt.NDArray[np.uint32]:
         """Ids of one document; any bytes."""
 
-    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+    def encode_array(
+        self, texts: pa.LargeBinaryArray, *, threads: int = 1, find: Find = Find.NOTHING
+    ) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
+
+    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+        """Stretches of a text, in order: ordinary text and added tokens."""
 
 
 class Decoder(Protocol):

@@ -11,14 +11,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from bpe.added_tokens import Find
 from bpe.backend import Decoder, Encoder, get_backend
 from bpe.errors import InputError, SettingsError
 from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
-from bpe.normalization import normalize, normalize_array
+from bpe.normalization import normalize_array
 from bpe.schemes import get_scheme
-from bpe.special_tokens import SPECIAL_TEXT_POLICIES
+from bpe.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
 from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
 from bpe.utf8_text import utf8_bytes
@@ -35,7 +37,7 @@ class DocumentEncoder:
 
     def __init__(self, model: TokenizerModel) -> None:
         self._model = model
-        self._specials = model.specials
+        self._has_vocabulary_tokens = any(not token.special for token in model.added_tokens)
         self._lock = threading.Lock()
         self._backend_encoder: Encoder | None = None
         self._backend_merger: Encoder | None = None
@@ -49,35 +51,26 @@ class DocumentEncoder:
     def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
         """Ids of one document; see `Tokenizer.encode`."""
         data = _document_bytes(text)
-        if self._cuts(special_text):
-            parts = [
-                self.encode_ordinary(data[start:end])
-                if special_id is None
-                else np.array([special_id], dtype=np.uint32)
-                for start, end, special_id in self._specials.split(data)
-            ]
-            return np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint32)
+        find = self._find(special_text)
         if special_text == "reject":
             self._reject(data, "text")
-        return self.encode_ordinary(data)
+        return self._encode(data, find)
 
     def encode_ordinary(self, data: bytes) -> npt.NDArray[np.uint32]:
         """Ids of one document in which the text of special tokens is ordinary text."""
-        return self._encoder().encode(self._normalize(data))
+        return self._encode(data, self._find("text"))
 
     def encode_batch(
         self, texts: pa.Array | pa.ChunkedArray, special_text: str, threads: int
     ) -> pa.LargeListArray:
         """Ids of each document; see `Tokenizer.encode_batch`."""
         array = binary_array(texts)
-        hits: list[int] = []
-        if self._cuts(special_text) or special_text == "reject":
-            hits = self._specials.rows_with_hits(array)
-        if hits and special_text == "reject":
-            self._reject(array[hits[0]].as_py(), f"texts[{hits[0]}]")
-        if hits:
-            return self._encode_cut(array, set(hits), threads)
-        return self._encode_array(array, threads)
+        find = self._find(special_text)
+        if special_text == "reject":
+            for row in self.rows_that_may_hold_specials(array):
+                self._reject(array[row].as_py(), f"texts[{row}]")
+        encoded = self._encode_array(array, find, threads)
+        return encoded.cast(pa.large_list(self.id_type))
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; see `Tokenizer.decode`."""
@@ -124,57 +117,114 @@ class DocumentEncoder:
         with self._lock:
             if self._backend_merger is None:
                 model = dataclasses.replace(
-                    self._model.encoding_model, whole_piece=False, scheme=get_scheme("none")
+                    self._model.encoding_model,
+                    whole_piece=False,
+                    scheme=get_scheme("none"),
+                    added_tokens=(),
                 )
                 self._backend_merger = get_backend().make_encoder(model, cache_bytes=1 << 20)
         return self._backend_merger.encode(data)
 
-    def _encode_array(self, array: pa.LargeBinaryArray, threads: int) -> pa.LargeListArray:
-        if self._model.normalizer is not None:
-            array = normalize_array(self._model.normalizer, array)
-        encoded = self._encoder().encode_array(array, threads=threads)
-        # The encoder chose by the largest ordinary id; a special token's may be larger.
-        return encoded.cast(pa.large_list(self.id_type))
-
-    def _encode_cut(
-        self, array: pa.LargeBinaryArray, hits: set[int], threads: int
-    ) -> pa.LargeListArray:
-        """Encode documents some of which hold special tokens, each stretch as a document."""
-        stretches: list[bytes] = []
-        # Of each document: the index of a stretch, or -1 - id for a special token.
-        plans: list[list[int]] = []
-        for row, data in enumerate(array.to_pylist()):
-            plan: list[int] = []
-            cuts = self._specials.split(data) if row in hits else [(0, len(data), None)]
-            for start, end, special_id in cuts:
-                if special_id is None:
-                    plan.append(len(stretches))
-                    stretches.append(data[start:end])
-                else:
-                    plan.append(-1 - special_id)
-            plans.append(plan)
-        encoded = self._encode_array(pa.array(stretches, type=pa.large_binary()), threads)
-        return join_id_lists(encoded, plans)
-
-    def _cuts(self, special_text: str) -> bool:
+    def _find(self, special_text: str) -> Find:
+        """What to look for by a policy; nothing if the vocabulary has none of it."""
         if special_text not in SPECIAL_TEXT_POLICIES:
             raise SettingsError(
                 f"special_text is {special_text!r}: use one of {', '.join(SPECIAL_TEXT_POLICIES)}"
             )
-        return special_text == "allow" and bool(self._specials)
+        find = Find.ADDED | Find.SPECIALS if special_text == "allow" else Find.ADDED
+        acts = self._model.special_tokens if special_text == "allow" else ()
+        return find if acts or self._has_vocabulary_tokens else Find.NOTHING
+
+    def _encode(self, data: bytes, find: Find) -> npt.NDArray[np.uint32]:
+        normalized = self._model.normalize(data)
+        if not find or normalized == data:
+            return self._encoder().encode(normalized, find)
+        ids: npt.NDArray[Any] = self._encode_parts([self._parts(data, find)]).values.to_numpy()
+        return ids.astype(np.uint32)
+
+    def _encode_array(
+        self, array: pa.LargeBinaryArray, find: Find, threads: int
+    ) -> pa.LargeListArray:
+        if self._model.normalizer is None:
+            return self._encoder().encode_array(array, threads=threads, find=find)
+        normalized = normalize_array(self._model.normalizer, array)
+        encoded = self._encoder().encode_array(normalized, threads=threads, find=find)
+        if not find or normalized is array:
+            return encoded
+        # What is in its normal form as a whole is so in every part.
+        changed = np.flatnonzero(pc.not_equal(array, normalized)).tolist()
+        if not changed:
+            return encoded
+        cut = self._encode_parts([self._parts(array[row].as_py(), find) for row in changed])
+        plans = [[row] for row in range(len(array))]
+        for index, row in enumerate(changed):
+            plans[row] = [len(array) + index]
+        return join_id_lists(pa.concat_arrays([encoded, cut.cast(encoded.type)]), plans)
+
+    def _parts(self, data: bytes, find: Find) -> list[bytes | int]:
+        """Ordinary text of a document, in its normal form, and the ids of added tokens."""
+        parts: list[bytes | int] = []
+        for part in self._cut(data, find | Find.FIRST):
+            if isinstance(part, int):
+                parts.append(part)
+            else:
+                parts += self._cut(self._model.normalize(part), find | Find.SECOND)
+        return parts
+
+    def _cut(self, data: bytes, find: Find) -> list[bytes | int]:
+        return [
+            data[start:end] if token_id is None else token_id
+            for start, end, token_id in self._encoder().cut(data, find)
+        ]
+
+    def _encode_parts(self, documents: list[list[bytes | int]]) -> pa.LargeListArray:
+        texts = [part for parts in documents for part in parts if isinstance(part, bytes)]
+        numbers = iter(range(len(texts)))
+        plans = [
+            [next(numbers) if isinstance(part, bytes) else -1 - part for part in parts]
+            for parts in documents
+        ]
+        encoded = self._encoder().encode_array(pa.array(texts, pa.large_binary()))
+        return join_id_lists(encoded.cast(pa.large_list(self.id_type)), plans)
+
+    def rows_that_may_hold_specials(self, array: pa.LargeBinaryArray) -> list[int]:
+        """Rows in which the text of a special token occurs, as it is or in its normal form."""
+        rows = set(self._model.specials.rows_with_hits(array))
+        if self._model.normalizer is not None:
+            added = self._model.encoding_model.added_tokens
+            normal = SpecialTokens({token.text: token.id for token in added if token.special})
+            rows.update(normal.rows_with_hits(normalize_array(self._model.normalizer, array)))
+        return sorted(rows)
+
+    def find_special(self, data: bytes) -> tuple[int, int, int] | None:
+        """First special token that counts in a document: start, end and id.
+
+        In a document that is not in its normal form, places may be those of the normal form.
+        """
+        found = self._encoder().cut(data, Find.ADDED | Find.SPECIALS | Find.FIRST)
+        specials = set(self._model.special_tokens.values())
+        for start, end, token_id in found:
+            if token_id in specials:
+                return start, end, token_id
+            if token_id is None:
+                text = self._model.normalize(data[start:end])
+                again = self._encoder().cut(text, Find.ADDED | Find.SPECIALS | Find.SECOND)
+                for begin, stop, inner_id in again:
+                    if inner_id in specials:
+                        return start + begin, start + stop, inner_id
+        return None
 
     def _reject(self, data: bytes, place: str) -> None:
-        found = self._specials.find(data)
+        found = self.find_special(data)
         if found is not None:
-            start, end, _ = found
+            start, _, token_id = found
             raise InputError(
-                f"{place} holds the special token {data[start:end].decode()!r} at byte {start}; "
+                f"{place} holds the special token {self._text_of(token_id)!r} at byte {start}; "
                 'pass special_text="text" to take it as ordinary text, or "allow" for its id'
             )
 
-    def _normalize(self, data: bytes) -> bytes:
-        form = self._model.normalizer
-        return data if form is None else normalize(form, data)
+    def _text_of(self, token_id: int) -> str:
+        return next(token.text for token in self._model.added_tokens if token.id == token_id)
 
     def forget_encoder(self) -> None:
         """Free the encoder with its caches; see `Tokenizer.forget_encoder`."""

@@ -25,6 +25,12 @@ _WHITE_SPACE = frozenset(
     {*range(0x09, 0x0E), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)}
     | {0x2028, 0x2029, 0x202F, 0x205F, 0x3000}
 )
+# What `\w` of Rust's regex library, which Hugging Face's uses, holds besides letters, marks and
+# numbers: Pc, and of the property Other_Alphabetic what is none of these; Join_Control.
+_WORD_SYMBOLS = frozenset(
+    {0x200C, 0x200D, *range(0x24B6, 0x24EA), *range(0x1F130, 0x1F14A)}
+    | {*range(0x1F150, 0x1F16A), *range(0x1F170, 0x1F18A)}
+)
 _CLASSES = ("Lu", "Ll", "Lt", "Lm", "Lo", "M", "N", "S")
 _LINE_WIDTH = 96
 
@@ -52,6 +58,23 @@ def class_ranges() -> dict[str, list[tuple[int, int]]]:
     return ranges
 
 
+def word_exceptions() -> list[tuple[int, int]]:
+    """Numbers that are no word characters (No), and word characters that are of none of L, M, N."""
+    categories = map(unicodedata2.category, map(chr, range(0x110000)))
+    found = [
+        code_point
+        for code_point, category in enumerate(categories)
+        if category in ("No", "Pc") or code_point in _WORD_SYMBOLS
+    ]
+    ranges: list[tuple[int, int]] = []
+    for code_point in found:
+        if ranges and ranges[-1][1] == code_point - 1:
+            ranges[-1] = (ranges[-1][0], code_point)
+        else:
+            ranges.append((code_point, code_point))
+    return ranges
+
+
 def _wrapped(words: list[str], separator: str) -> list[str]:
     lines: list[str] = []
     for word in words:
@@ -69,7 +92,7 @@ def render_module(ranges: dict[str, list[tuple[int, int]]]) -> str:
         "",
         "from __future__ import annotations",
         "",
-        '__all__ = ["CLASS_RANGES", "UNICODE_VERSION"]',
+        '__all__ = ["CLASS_RANGES", "UNICODE_VERSION", "WORD_EXCEPTIONS"]',
         "",
         f'UNICODE_VERSION = "{REQUIRED_VERSION}"',
         "",
@@ -80,7 +103,17 @@ def render_module(ranges: dict[str, list[tuple[int, int]]]) -> str:
     for name, spans in ranges.items():
         words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in spans]
         parts += [f'    "{name}": """', *_wrapped(words, " "), '""",']
-    return "\n".join([*parts, "}", ""])
+    words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in word_exceptions()]
+    parts += [
+        "}",
+        "",
+        "# Word characters are letters, marks and numbers (L, M, N), but for these code points,",
+        "# with which it is the other way round.",
+        'WORD_EXCEPTIONS = """',
+        *_wrapped(words, " "),
+        '"""',
+    ]
+    return "\n".join([*parts, ""])
 
 
 def render_header(ranges: dict[str, list[tuple[int, int]]]) -> str:
@@ -112,6 +145,20 @@ def render_header(ranges: dict[str, list[tuple[int, int]]]) -> str:
             "// Ascending and disjoint; what no range holds is kOther.",
             "inline constexpr UnicodeRange kUnicodeRanges[] = {",
             *("    " + line for line in _wrapped(words, " ")),
+            "};",
+            "",
+            "struct CodePointRange {",
+            "  uint32_t first;",
+            "  uint32_t last;  // included",
+            "};",
+            "",
+            "// Word characters are letters, marks and numbers, but for these, with which it is",
+            "// the other way round.",
+            "inline constexpr CodePointRange kWordExceptions[] = {",
+            *(
+                "    " + line
+                for line in _wrapped([f"{{0x{a:X}, 0x{b:X}}}," for a, b in word_exceptions()], " ")
+            ),
             "};",
             "",
             "}  // namespace bpe",

@@ -5,7 +5,7 @@ Importing this module fails with `ImportError` where `bpe._native` was not built
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe import _native
+from bpe.added_tokens import AddedToken, Find, Stretch
 from bpe.backend import (
     Decoder,
     Encoder,
@@ -25,6 +26,7 @@ from bpe.backend import (
 )
 from bpe.cut_points import CutFinder
 from bpe.errors import CountTableError, SettingsError, VocabularyError
+from bpe.id_arrays import join_id_lists
 from bpe.native_rounds import NativeRounds, rule_arguments
 from bpe.schemes import Scheme
 
@@ -139,32 +141,50 @@ class NativeEncoder:
             whole_piece=model.whole_piece,
             scheme=model.scheme.name if _has_scan(model.scheme) else None,
             cache_bytes=cache_bytes,
+            added=[
+                (t.text.encode(), t.id, t.special, t.normalized, t.lstrip, t.rstrip, t.single_word)
+                for t in model.added_tokens
+            ],
         )
+        self._added = model.added_tokens
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+    def encode(self, data: bytes, find: Find = Find.NOTHING) -> npt.NDArray[np.uint32]:
         """Ids of one document; any bytes."""
         if self._split_in_python:
             texts = pa.array([data], pa.large_binary())
-            ids: npt.NDArray[np.uint32] = self._encode_split(texts).values.to_numpy()
+            ids: npt.NDArray[np.uint32] = self._encode_split(texts, find).values.to_numpy()
             return ids.astype(np.uint32)
-        return self._encoder.encode(data)
+        return self._encoder.encode(data, find)
 
-    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+    def encode_array(
+        self, texts: pa.LargeBinaryArray, *, threads: int = 1, find: Find = Find.NOTHING
+    ) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
         if self._split_in_python:
-            return self._encode_split(texts)
-        if threads == 1 or not _has_scan(self._scheme):
-            return pa.array(self._encoder.encode_documents(texts, threads=threads))
-        pieces = cut_long_documents(texts, self._scheme)
-        encoded = pa.array(self._encoder.encode_documents(pieces, threads=threads))
+            return self._encode_split(texts, find)
+        added = self._added if find else ()
+        if threads == 1 or not can_cut(self._scheme, added, find):
+            return pa.array(self._encoder.encode_documents(texts, threads=threads, find=find))
+        pieces = cut_long_documents(texts, self._scheme, [t.text.encode() for t in added])
+        encoded = pa.array(self._encoder.encode_documents(pieces, threads=threads, find=find))
         return encoded if pieces is texts else _join_pieces(encoded, pieces, texts)
+
+    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+        """Stretches of a text, in order: ordinary text and added tokens."""
+        texts = pa.array([text], pa.large_binary())
+        _, *columns = self._encoder.cut_documents(texts, find=find)
+        starts, ends, ids = (pa.array(column).to_pylist() for column in columns)
+        found = [None if token_id < 0 else token_id for token_id in ids]
+        return list(zip(starts, ends, found, strict=True))
 
     @property
     def _split_in_python(self) -> bool:
         # Patterns of the user's go through the `regex` module; `none` splits nothing.
         return bool(self._scheme.pattern) and not _has_scan(self._scheme)
 
-    def _encode_split(self, texts: pa.LargeBinaryArray) -> pa.LargeListArray:
+    def _encode_split(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
+        if find:
+            return self._encode_stretches(texts, find)
         ends: list[int] = []
         first_pieces = [0]
         for text in texts:
@@ -175,6 +195,19 @@ class NativeEncoder:
                 texts, pa.array(ends, pa.int64()), pa.array(first_pieces, pa.int64())
             )
         )
+
+    def _encode_stretches(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
+        stretches: list[bytes] = []
+        plans: list[list[int]] = []
+        for data in texts.to_pylist():
+            plan: list[int] = []
+            for start, end, token_id in self.cut(data, find):
+                plan.append(len(stretches) if token_id is None else -1 - token_id)
+                if token_id is None:
+                    stretches.append(data[start:end])
+            plans.append(plan)
+        encoded = self._encode_split(pa.array(stretches, pa.large_binary()), Find.NOTHING)
+        return join_id_lists(encoded, plans)
 
 
 class NativeDecoder:
@@ -231,12 +264,24 @@ def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
     raise CountTableError(f"word {word!r} has several counts: add them up first")
 
 
-def cut_long_documents(texts: pa.LargeBinaryArray, scheme: Scheme) -> pa.LargeBinaryArray:
-    """The same bytes with long documents in pieces, whose pre-tokens are those of the document."""
+def can_cut(scheme: Scheme, added: Sequence[AddedToken], find: Find) -> bool:
+    """Whether documents can be cut into pieces that have their ids each by itself."""
+    return _has_scan(scheme) and not any(
+        token.looks_around for token in added if Find.SPECIALS in find or not token.special
+    )
+
+
+def cut_long_documents(
+    texts: pa.LargeBinaryArray, scheme: Scheme, whole: Sequence[bytes] = ()
+) -> pa.LargeBinaryArray:
+    """The same bytes with long documents in pieces, whose pre-tokens are those of the document.
+
+    whole: texts that stay whole.
+    """
     offsets = _offsets(texts)
     if len(texts) == 0 or int(np.diff(offsets).max()) <= _SPLIT_BYTES:
         return texts
-    finder = CutFinder(scheme)
+    finder = CutFinder(scheme, whole)
     data = texts.buffers()[2]
     borders = [int(offsets[0])]
     for start, end in pairwise(offsets.tolist()):

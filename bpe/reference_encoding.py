@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe.added_tokens import AddedSearch, Find, Stretch
 from bpe.backend import EncodingModel
 from bpe.errors import InputError, VocabularyError
 
@@ -35,7 +36,8 @@ class ReferenceEncoder:
     def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
         self._scheme = model.scheme
         self._tokens = model.tokens
-        self._value_type = pa.uint16() if max(model.tokens) < 1 << 16 else pa.uint32()
+        largest = max((*model.tokens, *(token.id for token in model.added_tokens)))
+        self._value_type = pa.uint16() if largest < 1 << 16 else pa.uint32()
         self._merges = {
             (left, right): (rank, made) for rank, (left, right, made) in enumerate(model.merges)
         }
@@ -47,14 +49,17 @@ class ReferenceEncoder:
                 f"byte {error.args[0]!r} has no id: a vocabulary needs every single byte"
             ) from None
         self._whole = ids if model.whole_piece else {}
+        self._search = AddedSearch(model.added_tokens)
         self._cache: dict[bytes, Sequence[int]] = {}
         self._cache_room = cache_bytes
 
-    def encode(self, data: bytes) -> npt.NDArray[np.uint32]:
+    def encode(self, data: bytes, find: Find = Find.NOTHING) -> npt.NDArray[np.uint32]:
         """Ids of one document; any bytes."""
-        return np.array(self._encode(data), dtype=np.uint32)
+        return np.array(self._encode(data, find), dtype=np.uint32)
 
-    def encode_array(self, texts: pa.LargeBinaryArray, *, threads: int = 1) -> pa.LargeListArray:
+    def encode_array(
+        self, texts: pa.LargeBinaryArray, *, threads: int = 1, find: Find = Find.NOTHING
+    ) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32.
 
         threads is for other implementations: this one holds Python's lock.
@@ -63,12 +68,26 @@ class ReferenceEncoder:
         offsets = array("q", (0,))
         ids = array("I")
         for text in texts:
-            ids.extend(self._encode(text.as_py()))
+            ids.extend(self._encode(text.as_py(), find))
             offsets.append(len(ids))
         values = pa.array(np.frombuffer(ids, dtype=np.uint32)).cast(self._value_type)
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
 
-    def _encode(self, data: bytes) -> array[int]:
+    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+        """Stretches of a text, in order: ordinary text and added tokens."""
+        return self._search.cut(text, find)
+
+    def _encode(self, data: bytes, find: Find) -> array[int]:
+        if Find.ADDED in find:
+            ids = array("I")
+            for start, end, token_id in self.cut(data, find):
+                ids.extend(
+                    self._encode_ordinary(data[start:end]) if token_id is None else (token_id,)
+                )
+            return ids
+        return self._encode_ordinary(data)
+
+    def _encode_ordinary(self, data: bytes) -> array[int]:
         ids = array("I")
         for word in self._scheme.split(data):
             known = self._cache.get(word)

@@ -17,6 +17,7 @@ from typing import Any
 from bpe.added_tokens import AddedToken, check_added_tokens, special_added_tokens
 from bpe.backend import TIE_ORDERS, EncodingModel
 from bpe.errors import InputError, SettingsError, VocabularyError
+from bpe.normalization import normalize
 from bpe.printable_bytes import PRINTABLE_ORDER
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
@@ -72,6 +73,20 @@ class TokenizerModel:
         check_added_tokens(self.added_tokens, self.tokens)
         in_order = sorted(self.added_tokens, key=lambda token: token.id)
         object.__setattr__(self, "added_tokens", tuple(in_order))
+        self._check_normal_forms()
+
+    def _check_normal_forms(self) -> None:
+        """Refuse two that the library would choose between by chance."""
+        known: dict[bytes, str] = {}
+        for token in self.added_tokens:
+            if token.normalized:
+                form = self.normalize(token.text.encode())
+                if form in known:
+                    raise VocabularyError(
+                        f"added tokens {token.text!r} and {known[form]!r} have the same normal "
+                        "form: keep one of them"
+                    )
+                known[form] = token.text
 
     @classmethod
     def from_merges(
@@ -126,8 +141,8 @@ class TokenizerModel:
 
     @cached_property
     def specials(self) -> SpecialTokens:
-        """The special tokens, ready to be found in documents."""
-        return SpecialTokens({token.text: token.id for token in self.added_tokens})
+        """The special tokens, ready to be counted in documents."""
+        return SpecialTokens(self.special_tokens)
 
     @cached_property
     def all_tokens(self) -> dict[int, bytes]:
@@ -142,7 +157,17 @@ class TokenizerModel:
     @cached_property
     def encoding_model(self) -> EncodingModel:
         """The part that a backend's encoder needs."""
-        return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme)
+        added = tuple(
+            dataclasses.replace(token, text=self.normalize(token.text.encode()).decode())
+            if token.normalized
+            else token
+            for token in self.added_tokens
+        )
+        return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme, added)
+
+    def normalize(self, data: bytes) -> bytes:
+        """Normal form of a text, if the model has a normalizer; invalid bytes stay."""
+        return data if self.normalizer is None else normalize(self.normalizer, data)
 
     @cached_property
     def digest(self) -> str:

@@ -66,17 +66,16 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
         value = model.get(setting)
         _refuse_unless(value in allowed, path, f"model.{setting}", value)
     vocab = parse_vocab(_member(model, "vocab", dict, path), path)
-    normalizer = _read_normalizer(document.get("normalizer"), path)
     try:
         return build_model(
             vocab,
             _read_merges(_member(model, "merges", list, path), path),
-            _read_added_tokens(document.get("added_tokens") or [], vocab, normalizer, path),
+            _read_added_tokens(document.get("added_tokens") or [], vocab, path),
             scheme=_read_scheme(document.get("pre_tokenizer"), path),
             vocab_name=f"{path} (model.vocab)",
             merges_name=f"{path} (model.merges)",
             whole_piece=bool(model.get("ignore_merges")),
-            normalizer=normalizer,
+            normalizer=_read_normalizer(document.get("normalizer"), path),
             post_processor=document.get("post_processor"),
         )
     except VocabularyError as error:
@@ -191,7 +190,7 @@ def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
 
 
 def _read_added_tokens(
-    added: list[Any], vocab: Mapping[str, int], normalizer: str | None, path: PathLike
+    added: list[Any], vocab: Mapping[str, int], path: PathLike
 ) -> list[AddedToken]:
     found: dict[str, AddedToken] = {}
     for index, entry in enumerate(added):
@@ -203,10 +202,6 @@ def _read_added_tokens(
         ):
             raise ModelFileError(f"{path}: {place} is {entry!r}; it needs a content and an id")
         text, token_id = entry["content"], entry["id"]
-        for flag in ("single_word", "lstrip", "rstrip"):
-            _refuse_unless(not entry.get(flag), path, f"{place} ({text!r}).{flag}", entry.get(flag))
-        if normalizer and entry.get("normalized"):
-            _refuse_unless(False, path, f"{place} ({text!r}).normalized", True)
         if vocab.get(text, token_id) != token_id:
             raise ModelFileError(
                 f"{path}: {place} ({text!r}) has id {token_id}, model.vocab says {vocab[text]}"

@@ -132,15 +132,36 @@ void BatchEncoder::return_context(std::unique_ptr<EncodeContext> context) {
   idle_.push_back({std::move(context), std::this_thread::get_id()});
 }
 
-IdBuffer BatchEncoder::encode(std::string_view document) {
+IdBuffer BatchEncoder::encode(std::string_view document, AddedSearch search) {
   IdBuffer ids(id_bytes());
   Lease context(this);
   (*context).encode(
-      {reinterpret_cast<const uint8_t*>(document.data()), document.size(), document.size()}, ids);
+      {reinterpret_cast<const uint8_t*>(document.data()), document.size(), document.size()},
+      search, ids);
   return ids;
 }
 
-OwnedColumn BatchEncoder::encode_documents(const BinaryColumn& documents, size_t threads) {
+BatchEncoder::Stretches BatchEncoder::cut_documents(const BinaryColumn& documents,
+                                                    AddedSearch search) const {
+  Stretches found;
+  const auto add = [&](size_t start, size_t end, int64_t id) {
+    found.starts.push_back(static_cast<int64_t>(start));
+    found.ends.push_back(static_cast<int64_t>(end));
+    found.ids.push_back(id);
+  };
+  for (int64_t row = 0; row < documents.size(); ++row) {
+    const Document document = document_at(documents, row);
+    encoder_->added().cut(
+        document.text, document.size, search,
+        [&](size_t start, size_t end) { add(start, end, -1); },
+        [&](size_t start, size_t end, uint32_t id) { add(start, end, id); });
+    found.first.push_back(static_cast<int64_t>(found.ids.size()));
+  }
+  return found;
+}
+
+OwnedColumn BatchEncoder::encode_documents(const BinaryColumn& documents, size_t threads,
+                                           AddedSearch search) {
   if (threads < 1) throw SettingsError("threads must be at least 1");
   std::vector<Claim> claims = make_claims(documents);
   std::vector<int64_t> offsets(static_cast<size_t>(documents.size()) + 1);
@@ -156,7 +177,7 @@ OwnedColumn BatchEncoder::encode_documents(const BinaryColumn& documents, size_t
       claim.worker = worker;
       claim.first_id = ids.size();
       for (int64_t row = claim.begin; row < claim.end; ++row) {
-        (*context).encode(document_at(documents, row), ids);
+        (*context).encode(document_at(documents, row), search, ids);
         offsets[row + 1] = static_cast<int64_t>(ids.size());
       }
       claim.id_count = ids.size() - claim.first_id;

@@ -22,10 +22,21 @@ class BatchEncoder {
   unsigned id_bytes() const { return encoder_->id_bytes(); }
 
   // Ids of one document.
-  IdBuffer encode(std::string_view document);
+  IdBuffer encode(std::string_view document, AddedSearch search);
 
   // Ids of each document: a large_list column over ids of id_bytes. `threads`: at least 1.
-  OwnedColumn encode_documents(const BinaryColumn& documents, size_t threads);
+  OwnedColumn encode_documents(const BinaryColumn& documents, size_t threads, AddedSearch search);
+
+  // Stretches of the documents, all after another.
+  struct Stretches {
+    std::vector<int64_t> first{0};  // of each document, and behind the last one
+    std::vector<int64_t> starts;    // bytes from the document's start
+    std::vector<int64_t> ends;
+    std::vector<int64_t> ids;  // of an added token; -1: ordinary text
+  };
+
+  // Where the documents hold added tokens.
+  Stretches cut_documents(const BinaryColumn& documents, AddedSearch search) const;
 
   // The same for documents whose pre-tokens the caller has found: those of document i end at
   // piece_ends[first_pieces[i]] to piece_ends[first_pieces[i + 1] - 1], bytes from its start.

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "batch_encoder.h"
@@ -22,17 +23,29 @@
 namespace beam_bpe {
 namespace {
 
+using AddedRow = std::tuple<std::string, uint32_t, bool, bool, bool, bool, bool>;
+
+// Bits of `Find` in bpe/backend.py.
+AddedSearch search_of(unsigned find) {
+  return {(find & 1) != 0, (find & 2) != 0, (find & 4) == 0, (find & 8) == 0};
+}
+
 // Text to ids for one model; safe to use from several Python threads.
 class PythonEncoder {
  public:
-  PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges, bool whole_piece,
-        const std::optional<std::string>& scheme, size_t cache_bytes) {
+  // added: (text, id, special, normalized, lstrip, rstrip, single_word) of each added token.
+  PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges,
+                bool whole_piece, const std::optional<std::string>& scheme, size_t cache_bytes,
+                const std::vector<AddedRow>& added) {
     EncodingModel model;
     for (const auto& [id, token] : tokens) {
       model.ids.push_back(py::cast<uint32_t>(id));
       model.tokens.push_back(py::cast<std::string>(token));
     }
     for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
+    for (const auto& [text, id, special, normalized, lstrip, rstrip, single_word] : added) {
+      model.added.push_back({text, id, special, normalized, lstrip, rstrip, single_word});
+    }
     model.whole_piece = whole_piece;
     model.has_scheme = scheme.has_value();
     model.scheme = parse_scheme(scheme).value_or(SchemeId::gpt2);
@@ -40,11 +53,11 @@ class PythonEncoder {
     encoder_ = std::make_unique<BatchEncoder>(std::move(model), cache_bytes);
   }
 
-  py::array_t<uint32_t> encode(const py::bytes& document) {
+  py::array_t<uint32_t> encode(const py::bytes& document, unsigned find) {
     const std::string_view text(document);
     const IdBuffer ids = [&] {
       const WithoutGil released;
-      return encoder_->encode(text);
+      return encoder_->encode(text, search_of(find));
     }();
     py::array_t<uint32_t> result(static_cast<py::ssize_t>(ids.size()));
     if (ids.id_bytes() == 2) {
@@ -57,11 +70,28 @@ class PythonEncoder {
     return result;
   }
 
-  ExportedColumn encode_documents(const py::object& documents, size_t threads) {
+  ExportedColumn encode_documents(const py::object& documents, size_t threads, unsigned find) {
     const ImportedColumn column(documents);
     const BinaryColumn view = column.binary("texts");
     const WithoutGil released;
-    return ExportedColumn(encoder_->encode_documents(view, threads));
+    return ExportedColumn(encoder_->encode_documents(view, threads, search_of(find)));
+  }
+
+  // Columns: the first stretch of each document (and one more), starts, ends, ids.
+  py::tuple cut_documents(const py::object& documents, unsigned find) const {
+    const ImportedColumn column(documents);
+    const BinaryColumn view = column.binary("texts");
+    BatchEncoder::Stretches found = [&] {
+      const WithoutGil released;
+      return encoder_->cut_documents(view, search_of(find));
+    }();
+    std::vector<OwnedColumn> columns;
+    for (auto* values : {&found.first, &found.starts, &found.ends, &found.ids}) {
+      OwnedColumn column_of{"l", static_cast<int64_t>(values->size()), {}, {}};
+      column_of.buffers.push_back(own_buffer(std::move(*values)));
+      columns.push_back(std::move(column_of));
+    }
+    return to_python(std::move(columns));
   }
 
   ExportedColumn encode_split_documents(const py::object& documents, const py::object& piece_ends,
@@ -158,13 +188,15 @@ class PythonDecoder {
 void define_encoding(py::module_& module) {
   py::class_<PythonEncoder>(module, "Encoder")
       .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
-                    const std::optional<std::string>&, size_t>(),
+                    const std::optional<std::string>&, size_t, const std::vector<AddedRow>&>(),
            py::kw_only(), py::arg("tokens"), py::arg("merges"), py::arg("whole_piece"),
-           py::arg("scheme"), py::arg("cache_bytes"))
+           py::arg("scheme"), py::arg("cache_bytes"), py::arg("added"))
       .def_property_readonly("wide_ids", &PythonEncoder::wide_ids)
-      .def("encode", &PythonEncoder::encode, py::arg("data"))
+      .def("encode", &PythonEncoder::encode, py::arg("data"), py::arg("find"))
       .def("encode_documents", &PythonEncoder::encode_documents, py::arg("texts"), py::kw_only(),
-           py::arg("threads"))
+           py::arg("threads"), py::arg("find"))
+      .def("cut_documents", &PythonEncoder::cut_documents, py::arg("texts"), py::kw_only(),
+           py::arg("find"))
       .def("encode_split_documents", &PythonEncoder::encode_split_documents, py::arg("texts"),
            py::arg("piece_ends"), py::arg("first_pieces"));
   py::class_<PythonDecoder>(module, "Decoder")

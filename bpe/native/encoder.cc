@@ -22,6 +22,7 @@ class EncodeContext::Implementation {
  public:
   virtual ~Implementation() = default;
   virtual void encode(const Document& document, IdBuffer& ids) = 0;
+  virtual void encode(const Document& document, AddedSearch search, IdBuffer& ids) = 0;
   virtual void encode_pieces(const Document& document, const uint64_t* ends, size_t count,
                              IdBuffer& ids) = 0;
 };
@@ -70,6 +71,19 @@ class TypedContext final : public EncodeContext::Implementation {
       }
       position = found.position;
     }
+  }
+
+  void encode(const Document& document, AddedSearch search, IdBuffer& ids) override {
+    encoder_->added().cut(
+        document.text, document.size, search,
+        [&](size_t start, size_t end) {
+          encode({document.text + start, end - start, document.readable - start}, ids);
+        },
+        [&](size_t, size_t, uint32_t id) {
+          Id* const out = ids.reserve<Id>(1);
+          *out = static_cast<Id>(id);
+          ids.finish(out + 1);
+        });
   }
 
   void encode_pieces(const Document& document, const uint64_t* ends, size_t count,
@@ -182,8 +196,11 @@ class TypedContext final : public EncodeContext::Implementation {
 }  // namespace
 
 Encoder::Encoder(EncodingModel model)
-    : model_(std::make_shared<const EncodingModel>(std::move(model))), merger_(model_) {
-  const uint32_t largest = *std::max_element(model_->ids.begin(), model_->ids.end());
+    : model_(std::make_shared<const EncodingModel>(std::move(model))),
+      merger_(model_),
+      added_(model_->added) {
+  uint32_t largest = *std::max_element(model_->ids.begin(), model_->ids.end());
+  for (const AddedToken& token : model_->added) largest = std::max(largest, token.id);
   id_bytes_ = largest < (1u << 16) ? 2 : 4;
 }
 
@@ -201,6 +218,14 @@ EncodeContext& EncodeContext::operator=(EncodeContext&&) noexcept = default;
 
 void EncodeContext::encode(const Document& document, IdBuffer& ids) {
   implementation_->encode(document, ids);
+}
+
+void EncodeContext::encode(const Document& document, AddedSearch search, IdBuffer& ids) {
+  if (search.wanted) {
+    implementation_->encode(document, search, ids);
+  } else {
+    implementation_->encode(document, ids);
+  }
 }
 
 void EncodeContext::encode_pieces(const Document& document, const uint64_t* ends, size_t count,

@@ -21,6 +21,7 @@ class Encoder {
 
   const EncodingModel& model() const { return *model_; }
   const PieceMerger& merger() const { return merger_; }
+  const AddedTokens& added() const { return added_; }
 
   // Bytes of an id in the output: 2 if the largest id of the model fits, else 4.
   unsigned id_bytes() const { return id_bytes_; }
@@ -28,6 +29,7 @@ class Encoder {
  private:
   std::shared_ptr<const EncodingModel> model_;
   PieceMerger merger_;
+  AddedTokens added_;
   unsigned id_bytes_;
 };
 
@@ -50,6 +52,9 @@ class EncodeContext {
   // Appends the ids of a document. With a scheme its pre-tokens are encoded, without one (raw)
   // the whole document as one pre-token. `ids` is of the encoder's id_bytes.
   void encode(const Document& document, IdBuffer& ids);
+
+  // The same of a document that may hold added tokens: what stands between them are documents.
+  void encode(const Document& document, AddedSearch search, IdBuffer& ids);
 
   // Appends the ids of `count` pre-tokens of a document, whose ends (in bytes from its start,
   // ascending, the last one its size) the caller has found.

@@ -251,9 +251,6 @@ def at_top(**changes: Any) -> Change:
         (with_split(pattern={"String": " "}), r'Split\.pattern is \{"String": " "\}'),
         (with_split(pattern={"Regex": r"\p{N}{1,3}+"}), r"Split\.pattern \(\{1,3\}\+: Oniguruma"),
         (with_split(pattern={"Regex": "(a"}), r"tokenizer\.json: Split\.pattern: .*not compile"),
-        (in_added(lstrip=True), r"added_tokens\[0\] \('<\|end\|>'\)\.lstrip is true"),
-        (in_added(rstrip=True), r"added_tokens\[0\] \('<\|end\|>'\)\.rstrip is true"),
-        (in_added(single_word=True), r"added_tokens\[0\] \('<\|end\|>'\)\.single_word is true"),
         (in_added(id=7), r"added_tokens\[0\] \('<\|end\|>'\) has id 7, model\.vocab says 258"),
         (in_added(content=None), r"added_tokens\[0\] is \{.*needs a content and an id"),
         (in_model(vocab=None), r"'vocab' is missing, where a dict is expected"),
@@ -276,15 +273,6 @@ def test_what_cannot_be_honoured_is_refused_by_name(
     with pytest.raises(ModelFileError, match=message) as caught:
         Tokenizer.from_huggingface(write(tmp_path, change))
     assert "tokenizer.json" in str(caught.value)
-
-
-def test_a_normalized_special_token_is_refused_beside_a_normalizer(tmp_path: Path) -> None:
-    def change(document: dict[str, Any]) -> None:
-        document["normalizer"] = {"type": "NFC"}
-        document["added_tokens"][1]["normalized"] = True
-
-    with pytest.raises(ModelFileError, match=r"\('<think>'\)\.normalized is true"):
-        Tokenizer.from_huggingface(write(tmp_path, change))
 
 
 @pytest.mark.parametrize("ignore_merges", [False, True])

@@ -1,0 +1,176 @@
+#include "added_tokens.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "class_tables.h"
+#include "decode_char.h"
+#include "unicode_tables.h"
+
+namespace beam_bpe {
+
+namespace {
+
+constexpr size_t kLongestChar = 4;  // bytes
+
+struct CodePoint {
+  uint32_t value;  // kInvalid for a byte that is no part of a character
+  size_t size;     // bytes
+};
+constexpr uint32_t kInvalid = UINT32_MAX;
+
+CodePoint code_point_at(const uint8_t* text, size_t left) {
+  if (text[0] < 0x80) return {text[0], 1};
+  const size_t size = decode_char(kClassTables, text, left).size;
+  if (size == 1) return {kInvalid, 1};
+  uint32_t value = text[0] & (0xFFu >> (size + 1));
+  for (size_t i = 1; i < size; ++i) value = value << 6 | (text[i] & 0x3Fu);
+  return {value, size};
+}
+
+// The character that ends at `position`, which is not 0.
+CodePoint code_point_before(const uint8_t* text, size_t position) {
+  for (size_t size = std::min(position, kLongestChar); size > 1; --size) {
+    const CodePoint found = code_point_at(text + position - size, size);
+    if (found.size == size) return found;
+  }
+  const uint8_t last = text[position - 1];
+  return {last < 0x80 ? last : kInvalid, 1};
+}
+
+bool is_space(CodePoint c) {
+  return c.value != kInvalid && kClassTables.of_code_point(c.value) & kSpace;
+}
+
+// Hugging Face's \w: letters, marks and numbers, but for the exceptions, which go the other way.
+bool is_word(CodePoint c) {
+  if (c.value == kInvalid) return false;
+  const bool usual = kClassTables.of_code_point(c.value) & (kLetter | kMark | kNumber);
+  const auto* const next =
+      std::upper_bound(std::begin(bpe::kWordExceptions), std::end(bpe::kWordExceptions), c.value,
+                       [](uint32_t value, const bpe::CodePointRange& r) { return value < r.first; });
+  const bool is_exception =
+      next != std::begin(bpe::kWordExceptions) && c.value <= std::prev(next)->last;
+  return usual != is_exception;
+}
+
+std::vector<AddedToken> tokens_of_pass(const std::vector<AddedToken>& tokens, bool second) {
+  std::vector<AddedToken> chosen;
+  for (const AddedToken& token : tokens) {
+    if (token.normalized == second) chosen.push_back(token);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+AddedTokenSet::AddedTokenSet(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
+  if (tokens_.empty()) return;
+  std::vector<uint32_t> sorted(tokens_.size());
+  for (uint32_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](uint32_t a, uint32_t b) { return tokens_[a].text < tokens_[b].text; });
+  build_trie(sorted);
+  for (const AddedToken& token : tokens_) {
+    const auto first = static_cast<uint8_t>(token.text[0]);
+    const bool is_single = token.text.size() == 1;
+    singles_[first] |= is_single;
+    for (unsigned second = 0; second < 256; ++second) {
+      if (!is_single && second != static_cast<uint8_t>(token.text[1])) continue;
+      const unsigned pair = first | second << 8;
+      pairs_[pair >> 6] |= uint64_t{1} << (pair & 63);
+    }
+  }
+}
+
+void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
+  struct Task {  // tokens sorted[begin, end) have their first `depth` bytes in common
+    uint32_t node;
+    size_t begin, end, depth;
+  };
+  nodes_.emplace_back();
+  std::vector<Task> tasks{{0, 0, sorted.size(), 0}};
+  while (!tasks.empty()) {  // not by recursion: a token may be long
+    const Task task = tasks.back();
+    tasks.pop_back();
+    size_t at = task.begin;
+    while (at < task.end && tokens_[sorted[at]].text.size() == task.depth) {
+      if (nodes_[task.node].token == kNone) nodes_[task.node].token = sorted[at];
+      ++at;
+    }
+    nodes_[task.node].first_edge = static_cast<uint32_t>(edges_.size());
+    while (at < task.end) {
+      const char byte = tokens_[sorted[at]].text[task.depth];
+      size_t last = at;
+      while (last < task.end && tokens_[sorted[last]].text[task.depth] == byte) ++last;
+      edges_.push_back(static_cast<uint8_t>(byte));
+      children_.push_back(static_cast<uint32_t>(nodes_.size()));
+      tasks.push_back({static_cast<uint32_t>(nodes_.size()), at, last, task.depth + 1});
+      nodes_.emplace_back();
+      at = last;
+    }
+    nodes_[task.node].edge_count =
+        static_cast<uint32_t>(edges_.size()) - nodes_[task.node].first_edge;
+  }
+}
+
+AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
+                                               size_t start) const {
+  Match best{start, start, nullptr};
+  const Node* node = nodes_.data();
+  for (size_t at = start; at < size; ++at) {
+    const uint8_t* const edges = edges_.data() + node->first_edge;
+    size_t edge = 0;
+    if (node->edge_count == 1) {
+      if (edges[0] != text[at]) break;
+    } else {
+      const void* const found =
+          node->edge_count ? std::memchr(edges, text[at], node->edge_count) : nullptr;
+      if (!found) break;
+      edge = static_cast<size_t>(static_cast<const uint8_t*>(found) - edges);
+    }
+    node = nodes_.data() + children_[node->first_edge + edge];
+    if (node->token != kNone) best = {start, at + 1, &tokens_[node->token]};
+  }
+  return best;
+}
+
+AddedTokenSet::Match AddedTokenSet::find(const uint8_t* text, size_t size,
+                                         size_t position) const {
+  for (; position + 1 < size; ++position) {
+    if (!may_start(text + position)) continue;
+    const Match match = longest_at(text, size, position);
+    if (match.token) return match;
+  }
+  if (position < size && singles_[text[position]]) return longest_at(text, size, position);
+  return {size, size, nullptr};
+}
+
+AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens)
+    : first_(tokens_of_pass(tokens, false)), second_(tokens_of_pass(tokens, true)) {}
+
+bool AddedTokens::touches_word(const uint8_t* text, size_t size, size_t start, size_t end) {
+  return (start > 0 && is_word(code_point_before(text, start))) ||
+         (end < size && is_word(code_point_at(text + end, size - end)));
+}
+
+size_t AddedTokens::space_before(const uint8_t* text, size_t position) {
+  while (position > 0) {
+    const CodePoint last = code_point_before(text, position);
+    if (!is_space(last)) break;
+    position -= last.size;
+  }
+  return position;
+}
+
+size_t AddedTokens::space_behind(const uint8_t* text, size_t size, size_t position) {
+  while (position < size) {
+    const CodePoint next = code_point_at(text + position, size - position);
+    if (!is_space(next)) break;
+    position += next.size;
+  }
+  return position;
+}
+
+}  // namespace beam_bpe

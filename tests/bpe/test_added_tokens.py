@@ -1,0 +1,225 @@
+"""Added tokens are found as `tokenizers` finds them, and by both backends alike."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bpe import InputError, Tokenizer, VocabularyError
+from bpe.added_tokens import AddedSearch, AddedToken, Find
+from bpe.backend import get_backend
+from bpe.formats.tokenizer_json import render_tokenizer_json
+from bpe.printable_bytes import to_printable
+from bpe.schemes import get_scheme
+from bpe.unicode_tables import CLASS_RANGES, WORD_EXCEPTIONS
+
+# One part of a text, or of a token: they meet, overlap, and are white space and words.
+PARTS = [
+    "a",
+    "ab",
+    "<",
+    ">",
+    "|",
+    " ",
+    "  ",
+    "\n",
+    "\u3000",
+    "\u00a0",
+    "é",
+    "e",
+    "\u0301",
+    "1",
+    "½",
+]
+MORE_PARTS = ["½", "_", "-", "\u200d", "中", "\U0001f130", "\x00", "x"]
+FLAGS = ("special", "normalized", "lstrip", "rstrip", "single_word")
+
+
+PLAIN = Tokenizer.from_merges([(b"a", b"b"), (b" ", b"a"), (b" ", b" ")], pretokenizer="gpt2")
+
+
+def make(tokens: list[AddedToken], normalizer: str | None = None) -> Tokenizer:
+    return Tokenizer(replace(PLAIN.model, added_tokens=tokens, normalizer=normalizer))
+
+
+@st.composite
+def added_tokens(draw: Any) -> list[AddedToken]:
+    texts = draw(
+        st.lists(
+            st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join),
+            min_size=1,
+            max_size=6,
+            unique_by=lambda text: unicodedata.normalize("NFC", text),
+        )
+    )
+    flags = st.sampled_from([(), (), *((flag,) for flag in FLAGS), FLAGS[:2], FLAGS[1:3]])
+    # What vocab.json spells as an ordinary token has its id.
+    spelled = {to_printable(data): token_id for token_id, data in PLAIN.model.tokens.items()}
+    return [
+        AddedToken(
+            text,
+            spelled.get(text, 300 + index),
+            **dict.fromkeys(FLAGS, False) | dict.fromkeys(draw(flags), True),
+        )
+        for index, text in enumerate(texts)
+    ]
+
+
+texts = st.lists(st.sampled_from(PARTS + MORE_PARTS), max_size=12).map("".join)
+
+
+def reference(tokenizer: Tokenizer) -> Any:
+    tokenizers = pytest.importorskip("tokenizers")
+    document = json.loads(render_tokenizer_json(tokenizer.model))
+    return tokenizers.Tokenizer.from_str(json.dumps(document))
+
+
+@pytest.mark.usefixtures("backend")
+@given(data=st.data(), normalizer=st.sampled_from([None, "NFC"]))
+@settings(max_examples=100)
+def test_ids_are_those_of_the_library(data: Any, normalizer: str | None) -> None:
+    tokens = data.draw(added_tokens())
+    tokenizer = make(tokens, normalizer)
+    theirs = reference(tokenizer)
+    for text in data.draw(st.lists(texts, min_size=1, max_size=4)):
+        for policy, as_text in (("text", True), ("allow", False)):
+            theirs.encode_special_tokens = as_text
+            try:
+                expected = theirs.encode(text, add_special_tokens=False).ids
+            except BaseException as error:
+                if "bad split" in str(error):  # tokens that take each other's white space
+                    continue
+                raise
+            assert tokenizer.encode(text, special_text=policy).tolist() == expected
+            batch = tokenizer.encode_batch(pa.array(["", text, "x"]), special_text=policy)
+            assert batch.to_pylist()[1] == expected
+
+
+@given(
+    data=st.data(),
+    parts=st.lists(
+        st.sampled_from(
+            [b"a", b"<", b" ", b"\xc3", b"\xa9", b"\xe3\x80", b"\x80", b"\xff", b"\xf0\x9f"]
+        )
+    ),
+)
+@settings(max_examples=100)
+def test_bytes_that_are_no_text_are_cut_alike(data: Any, parts: list[bytes]) -> None:
+    model = make(data.draw(added_tokens())).model.encoding_model
+    text = b"".join(parts)
+    native = get_backend().make_encoder(model)
+    for find in (Find.ADDED, Find.ADDED | Find.SPECIALS):
+        for only in (Find.NOTHING, Find.FIRST, Find.SECOND):
+            found = AddedSearch(model.added_tokens).cut(text, find | only)
+            assert native.cut(text, find | only) == found
+
+
+def test_an_invalid_byte_is_neither_word_nor_white_space() -> None:
+    word = AddedToken("<w>", 300, special=False, single_word=True)
+    strip = AddedToken("<s>", 301, special=False, lstrip=True, rstrip=True)
+    search = AddedSearch([word, strip])
+    assert search.cut(b"\xc3<w>\xa9", Find.ADDED) == [(0, 1, None), (1, 4, 300), (4, 5, None)]
+    assert search.cut("é<w>".encode(), Find.ADDED) == [(0, 5, None)]
+    found = search.cut(b"\xe3\x80 <s> \x85", Find.ADDED)
+    assert found == [(0, 2, None), (2, 7, 301), (7, 8, None)]
+
+
+@pytest.mark.parametrize("flag", ["single_word", "lstrip", "rstrip"])
+def test_words_and_white_space_are_those_of_the_library(flag: str) -> None:
+    token = AddedToken("<<", 300, **{flag: True})
+    theirs = reference(make([token]))
+    ours = [
+        get_backend().make_encoder(make([token]).model.encoding_model),
+        AddedSearch([token]),
+    ]
+    # Where a class or an exception begins or ends; between these nothing changes.
+    spans = " ".join([*CLASS_RANGES.values(), WORD_EXCEPTIONS]).replace("-", " ").split()
+    borders = {int(border, 16) + shift for border in spans for shift in (-1, 0, 1)}
+    points = sorted(point for point in borders if not 0xD800 <= point < 0xE000)
+    for first in range(0, len(points), 200):
+        # Behind each token a character that is neither, so that only the one at hand matters.
+        characters = map(chr, points[first : first + 200])
+        text = "".join(
+            f"!{character}<<!" if flag != "rstrip" else f"!<<{character}!"
+            for character in characters
+        )
+        encoded = theirs.encode(text, add_special_tokens=False)
+        places = [
+            span
+            for span, token_id in zip(encoded.offsets, encoded.ids, strict=True)
+            if token_id == 300
+        ]
+        for searcher in ours:
+            cuts = searcher.cut(text.encode(), Find.ADDED | Find.SPECIALS)
+            lengths = [end - start for start, end, token_id in cuts if token_id == 300]
+            assert lengths == [len(text[start:end].encode()) for start, end in places]
+
+
+def test_the_first_pass_comes_before_the_normal_form() -> None:
+    # As in the library's own documentation: a token of the normal form may be cut by another.
+    tokenizer = make(
+        [
+            AddedToken("<|x|>", 300),
+            AddedToken("b<", 301, special=False, normalized=True),
+            AddedToken("<|im_end|>", 302),
+            AddedToken("<|im_end|>\n", 303, special=False, normalized=True),
+        ]
+    )
+    allow = lambda text: tokenizer.encode(text, special_text="allow").tolist()  # noqa: E731
+    assert allow("ab<|x|>") == [256, 300]
+    assert allow("ab<|y") == [64, 301, *tokenizer.encode("|y").tolist()]
+    assert allow("<|im_end|>\n") == [302, *tokenizer.encode("\n").tolist()]
+    assert tokenizer.encode("<|im_end|>\n").tolist() == [303]
+
+
+@pytest.mark.usefixtures("backend")
+def test_only_special_tokens_obey_the_policy() -> None:
+    tokenizer = make([AddedToken("<s>", 300), AddedToken("<t>", 301, special=False)])
+    ordinary = tokenizer.encode("<s>").tolist()
+    assert len(ordinary) == 3
+    assert tokenizer.encode("<t><s>").tolist() == [301, *ordinary]
+    assert tokenizer.encode("<t><s>", special_text="allow").tolist() == [301, 300]
+    assert tokenizer.encode("<t>", special_text="reject").tolist() == [301]
+    with pytest.raises(InputError, match=r"texts\[1\] holds the special token '<s>' at byte 3"):
+        tokenizer.encode_batch(pa.array(["<t>", "<t><s>"]), special_text="reject")
+    assert tokenizer.decode([301, 300]) == b"<t><s>"
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_users_pattern_cuts_between_added_tokens() -> None:
+    tokenizer = make([AddedToken("<s>", 300), AddedToken("  ", 301, special=False)])
+    tokenizer = Tokenizer(replace(tokenizer.model, scheme=get_scheme(r"regex:\w+\s?")))
+    ids = tokenizer.encode_batch(pa.array(["ab  ab<s>", "", "  "]), special_text="allow")
+    assert ids.to_pylist() == [[256, 301, 256, 300], [], [301]]
+
+
+def test_threads_share_a_long_document_with_added_tokens() -> None:
+    tokens = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 9)]
+    tokenizer = make([*tokens, AddedToken("b  a", 290, special=False)])
+    text = ("ab  ab" + " " * 13 + "x\n" + "b  a" * 3) * 400_000
+    texts = pa.array([text, "ab", text[:100]], pa.large_binary())
+    one = tokenizer.encode_batch(texts)
+    assert tokenizer.encode_batch(texts, threads=2).equals(one)
+    assert tokenizer.decode_batch(one).to_pylist()[0] == text.encode()
+
+
+def test_what_cannot_be_looked_for_is_refused() -> None:
+    with pytest.raises(VocabularyError, match="has 5000 bytes, and 4096 are the most"):
+        make([AddedToken("x" * 5000, 300)])
+    with pytest.raises(VocabularyError, match="'<a>' is there twice"):
+        make([AddedToken("<a>", 300), AddedToken("<a>", 301)])
+    with pytest.raises(VocabularyError, match="'e\u0301x' and 'éx' have the same normal form"):
+        make(
+            [
+                AddedToken(text, token_id, normalized=True)
+                for text, token_id in (("éx", 300), ("e\u0301x", 301))
+            ],
+            "NFC",
+        )

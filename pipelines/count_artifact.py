@@ -356,4 +356,26 @@ def _load_count_file(path: str) -> CountArtifact:
         table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
     except (OSError, pa.ArrowException) as error:
         raise CountTableError(f"{path}: is no Arrow IPC file: {error}") from error
+    if "word" in table.column_names:
+        _refuse_repeated_words(path, table["word"])
     return CountArtifact(table, hashlib.sha256(data).hexdigest(), None)
+
+
+def _refuse_repeated_words(path: str, words: pa.ChunkedArray) -> None:
+    """Check that each word has one row, as the trainers take it; words of other types pass.
+
+    Raises:
+        CountTableError: one has several; names it.
+    """
+    is_text = [pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string]
+    if not any(check(words.type) for check in [*is_text, pa.types.is_large_string]):
+        return
+    if pc.count_distinct(words, mode="all").as_py() == len(words):
+        return
+    counts = pc.value_counts(words.combine_chunks())
+    place = pc.index(pc.greater(counts.field("counts"), 1), True).as_py()
+    word, rows = counts[place].as_py().values()
+    raise CountTableError(
+        f"{path}: has {rows} rows of the word {word!r}; give a table with one row a word, its "
+        "counts added up"
+    )

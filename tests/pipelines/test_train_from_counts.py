@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from bpe.backend import Backend
 from bpe.counting import count_pretokens
+from bpe.errors import CountTableError
 from bpe.tokenizer import Tokenizer
 from bpe.training import train
 
@@ -66,6 +68,31 @@ def test_from_counts_takes_a_bare_table_if_told_the_pretokenizer(tmp_path: Path,
     assert found.merges == [(b"a", b"b"), (b" ", b"ab")]
     refused = command(pa.table({"word": [b"ab"]}), "--pretokenizer", "gpt2")
     assert "has no column 'count'" in refused.err
+
+
+@pytest.mark.parametrize("engine", ["driver", "rounds"])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_string()])
+def test_a_word_with_several_rows_is_refused_by_name(
+    engine: str, kind: pa.DataType, backend: Backend, tmp_path: Path, run: Run
+) -> None:
+    table = pa.table({"word": pa.array(["ab", "cd", "ab"], kind), "count": [1, 2, 3]})
+    path = tmp_path / "counts.arrow"
+    with pa.ipc.new_file(str(path), table.schema) as writer:
+        writer.write_table(table, max_chunksize=1)
+    command = ("train", "--from-counts", path, "--pretokenizer", "gpt2", "--engine", engine)
+    refused = run(*command, "--vocab-size", 258, "--output", tmp_path / "out")
+    assert refused.code == 1, backend
+    assert f"{path}: has 2 rows of the word" in refused.err
+    assert "ab" in refused.err
+    assert "one row a word" in refused.err
+    assert not (tmp_path / "out" / "config.json").exists()
+
+
+def test_the_library_refuses_a_word_with_several_rows(backend: Backend) -> None:
+    table = pa.table({"word": [b"ab", b"cd", b"ab"], "count": [1, 2, 3]})
+    with pytest.raises(CountTableError, match="b'ab' has several counts"):
+        train(table, 260, pretokenizer="gpt2")
+    assert backend is not None
 
 
 @pytest.mark.parametrize(

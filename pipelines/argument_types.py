@@ -11,7 +11,9 @@ from pipelines.read_options import parse_separator
 from pipelines.rounds.options import FIRST_BYTES_NAMES, SegmentBudget
 
 __all__ = [
+    "LEAST_CUT_SIZE",
     "parse_budget",
+    "parse_cut_size",
     "parse_document_separator",
     "parse_folder",
     "parse_fraction",
@@ -21,6 +23,9 @@ __all__ = [
     "parse_vocab_sizes",
     "whole_number",
 ]
+
+LEAST_CUT_SIZE = 1 << 10
+"""Each range costs a row in the plan, and each shard two files. The library takes any size."""
 
 _UNITS = {
     "": 1,
@@ -91,6 +96,20 @@ def parse_size(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
     if size > _LARGEST:
         raise argparse.ArgumentTypeError(f"{text!r}: a size is at most {_LARGEST} bytes")
+    return size
+
+
+def parse_cut_size(text: str) -> int:
+    """A size by which data are cut into ranges or files: not so small that these are countless.
+
+    Raises:
+        argparse.ArgumentTypeError: as `parse_size`, or the size is less than `LEAST_CUT_SIZE`.
+    """
+    size = parse_size(text)
+    if size < LEAST_CUT_SIZE:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is too small; give at least {LEAST_CUT_SIZE} bytes"
+        )
     return size
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.argument_types import parse_folder, parse_size, whole_number
+from pipelines.argument_types import parse_cut_size, parse_folder, whole_number
 from pipelines.input_arguments import add_input, add_overwrite, add_special_text
 
 __all__ = ["add_encode", "add_plan"]
@@ -27,10 +27,10 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
     add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
     add(
         "--shard-bytes",
-        type=parse_size,
+        type=parse_cut_size,
         default=256 << 20,
         metavar="SIZE",
-        help="begin another shard after so much text of a unit (default: 256MiB)",
+        help="begin another shard after so much text of a unit (default: 256MiB, at least 1KiB)",
     )
     add(
         "--max-row-tokens",

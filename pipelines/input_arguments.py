@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipelines.argument_types import (
+    parse_cut_size,
     parse_document_separator,
     parse_folder,
     parse_pattern,
@@ -73,10 +74,10 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     add("--id-field", metavar="NAME", help="rows: the field or column with the document's id")
     add(
         "--range-bytes",
-        type=parse_size,
+        type=parse_cut_size,
         default=4 << 20,
         metavar="SIZE",
-        help="uncompressed files are cut into ranges of this size (default: 4MiB)",
+        help="uncompressed files are cut into ranges of this size (default: 4MiB, at least 1KiB)",
     )
     add(
         "--max-row-bytes",

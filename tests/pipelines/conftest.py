@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,13 +17,21 @@ import pyarrow as pa
 import pytest
 
 from bpe.tokenizer import Tokenizer
-from pipelines import cli
+from pipelines import argument_types, cli
 from pipelines.manifest import add_up
 from pipelines.shard_files import ShardFacts
 from schemas.sidecars import Manifest, ShardSidecar
 from schemas.token_shards import token_shard_schema
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tiny_cuts() -> Iterator[None]:
+    """Small inputs are cut into many ranges here, which the command refuses otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argument_types, "LEAST_CUT_SIZE", 1)
+        yield
 
 
 @dataclass(frozen=True)

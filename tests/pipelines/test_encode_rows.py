@@ -195,7 +195,7 @@ def is_some_of(lines: list[bytes]) -> Callable[[list[bytes]], None]:
 
 def test_shards_are_a_source(encoded: Path, tmp_path: Path) -> None:
     lines = (tmp_path / "a.txt").read_bytes().splitlines()
-    tokenizer = Tokenizer.load(encoded / "tokenizer")
+    tokenizer = Tokenizer.load(encoded / "__beam-bpe__/tokenizer")
 
     def texts(batch: pa.RecordBatch) -> list[bytes]:
         return [tokenizer.decode(ids) for ids in batch["input_ids"]]

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from pipelines import cli
+from pipelines import argument_types, cli
 from pipelines.arguments import _COMMANDS
 from pipelines.exit_codes import EXIT_CODES, EXIT_CODES_NOTE
 
 Run = Callable[..., Any]
+# The fixtures set it to 1 later.
+REAL_LEAST = argument_types.LEAST_CUT_SIZE
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -101,3 +103,26 @@ def test_each_exit_code_is_produced_and_shown(
     monkeypatch.undo()
     for command in ([], *([name] for name in _COMMANDS)):
         assert EXIT_CODES_NOTE in re.sub(r"\s+", " ", run(*command, "--help").out)
+
+
+@pytest.mark.parametrize("option", ["--range-bytes", "--shard-bytes"])
+@pytest.mark.parametrize(("value", "is_taken"), [("1", False), ("1023", False), ("1KiB", True)])
+def test_ranges_and_shards_of_no_size_are_refused(
+    option: str,
+    value: str,
+    is_taken: bool,  # noqa: FBT001 - a parameter of the test
+    model_dir: Path,
+    small: Path,
+    tmp_path: Path,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(argument_types, "LEAST_CUT_SIZE", REAL_LEAST)
+    command = ("encode", "--input", small, "--tokenizer", model_dir, "--output", tmp_path / "out")
+    done = run(*command, "--max-row-tokens", 2000, option, value)
+    if is_taken:
+        assert done.code == 0, done.err
+    else:
+        assert done.code == 2
+        assert f"{option}: '{value}' is too small; give at least 1024 bytes" in done.err
+        assert not (tmp_path / "out").exists()

@@ -94,7 +94,15 @@ def test_workers_do_not_decide_bytes_and_no_document_is_lost(
     listed.write_text(f"{source}\n")
     two = tmp_path / "two"
     done = run(
-        *("encode", "--input-list", listed, "--tokenizer", one / "tokenizer", "--output", two),
+        *(
+            "encode",
+            "--input-list",
+            listed,
+            "--tokenizer",
+            one / "__beam-bpe__/tokenizer",
+            "--output",
+            two,
+        ),
         *("--on-bad-record", "skip", *options, "--direct_num_workers=2"),
     )
     assert done.code == 0, done.err

@@ -27,7 +27,9 @@ _Flags = npt.NDArray[np.bool_]
 _QUOTE, _LINE_FEED, _RETURN = 34, 10, 13
 
 
-def csv_rows(source: RowSource, delimiter: bytes, limit: int) -> Iterator[RowBlock | LongRow]:
+def csv_rows(
+    source: RowSource, delimiter: bytes, limit: int, end: int | None = None
+) -> Iterator[RowBlock | LongRow]:
     """The rows of a file, the row of names too; blank lines are rows without bytes.
 
     The first row starts behind a byte order mark.
@@ -36,15 +38,16 @@ def csv_rows(source: RowSource, delimiter: bytes, limit: int) -> Iterator[RowBlo
         source: stands at the file's start.
         delimiter: one byte.
         limit: rows with more bytes come as `LongRow`.
+        end: rows that start here or behind are left out; None for all.
     """
-    return _CsvRowFinder(source, delimiter, limit).rows()
+    return _CsvRowFinder(source, delimiter, limit, end).rows()
 
 
 class _CsvRowFinder(RowFinder):
     """Ends rows at line feeds that are not quoted."""
 
-    def __init__(self, source: RowSource, delimiter: bytes, limit: int) -> None:
-        super().__init__(source, b"\n", 0, None, limit)
+    def __init__(self, source: RowSource, delimiter: bytes, limit: int, end: int | None) -> None:
+        super().__init__(source, b"\n", 0, end, limit)
         self._delimiter = delimiter
 
     def _find(self) -> _Positions:

@@ -86,6 +86,13 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help="a row longer than this is a bad record (default: 256MiB)",
     )
+    add(
+        "--limit",
+        type=whole_number(),
+        metavar="N",
+        help="for trial runs: read only the first N documents, in the order of files; they are the "
+        "same for every runner and number of workers",
+    )
     _add_policies(group)
 
 

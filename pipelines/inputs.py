@@ -45,6 +45,9 @@ class InputFile:
         source: path below the folder that all patterns share, for the `source` column.
         refusal: why the file is not read, by its name or its first bytes; None if it is. Such a
             file has the format `refused`.
+        stop: documents that start here or behind are not read, because of `ReadOptions.limit`: a
+            byte of the uncompressed file or, in tables, a row, from 0; None to read all.
+        text_bytes: about how much text is before `stop`; None without one.
     """
 
     index: int
@@ -55,6 +58,8 @@ class InputFile:
     compression: str
     source: str
     refusal: str | None = None
+    stop: int | None = None
+    text_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -143,6 +148,14 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
     notes, counts = _notes(list(duplicates), hidden, empty, excluded, sorted(unreadable), linked)
     notes += (f"left out as bad files: {refused}",) if refused else ()
     notes += tuple(f"{pattern!r} of {_FILTERS} matches no file" for pattern in chosen.unused)
+    if options.limit is not None:
+        # Reads files, by modules that take their names from here.
+        from pipelines.first_documents import first_documents  # noqa: PLC0415
+
+        every = len(files)
+        files, documents = first_documents(files, options, options.limit)
+        first = counted(documents, "first document")
+        notes += (f"--limit: only the {first} are read, of {len(files)} of {every} files",)
     names = [match.pattern.wild_name for match in matches if match.pattern.wild_name]
     notes += _name_notes(names)
     return InputList(tuple(files), notes, counts, tuple(match.pattern for match in matches))

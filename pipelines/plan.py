@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from bpe.errors import SettingsError
+from pipelines.file_formats import TABLE_FORMATS
 from pipelines.inputs import InputFile, InputList, is_local
 from pipelines.read_options import ReadOptions
 
@@ -173,9 +174,10 @@ def can_be_cut(file: InputFile) -> bool:
 
     Compressed files have to be unpacked from their start. Whether a line feed of a CSV file is
     quoted depends on everything before it. To number the rows of an Arrow file, all batches before
-    a range are looked up, which is quick on this machine's own storage alone.
+    a range are looked up, which is quick on this machine's own storage alone. Where reading stops
+    at a row, no byte tells which ranges are read.
     """
-    if file.refusal is not None:
+    if file.refusal is not None or (file.stop is not None and file.format in TABLE_FORMATS):
         return False
     if file.format == "arrow":
         return is_local(file.path)
@@ -186,6 +188,8 @@ def unpacked_guess(file: InputFile) -> int:
     """About how many bytes of text a file holds."""
     if file.refusal is not None:
         return 0
+    if file.text_bytes is not None:
+        return file.text_bytes
     is_packed = file.compression != "none" or file.format == "parquet"
     return file.size * (COMPRESSION_GUESS if is_packed else 1)
 
@@ -196,7 +200,8 @@ def _cut(files: Iterable[InputFile], range_bytes: int) -> Iterator[FileRange]:
             yield FileRange(file, 0, None)
             continue
         # An empty file still has one range: it may be an empty document.
-        for start in range(0, max(file.size, 1), range_bytes):
+        end = file.size if file.stop is None else min(file.size, file.stop)
+        for start in range(0, max(end, 1), range_bytes):
             yield FileRange(file, start, min(start + range_bytes, file.size))
 
 

@@ -132,6 +132,8 @@ def _file_batches(
     end = file.size if range_.end is None else range_.end
     starts = itertools.accumulate(rows, initial=0)
     for index, (place, first_row) in enumerate(zip(places, starts, strict=False)):
+        if file.stop is not None and first_row >= file.stop:
+            return
         if not range_.start <= place.start < end:
             continue
         try:
@@ -160,14 +162,14 @@ def _stream_batches(
         native.seek(0)
         reader = pa.ipc.open_stream(native, options=_only(schema, columns))
     first_row = 0
-    while True:
+    while file.stop is None or first_row < file.stop:
         with damage(file, "the Arrow stream", everywhere=True):
             batch = next(reader, None)
         if batch is None:
-            break
+            _check_end(native, file)
+            return
         yield first_row, batch
         first_row += batch.num_rows
-    _check_end(native, file)
 
 
 def _open_file(native: Any, columns: TableColumns) -> pa.ipc.RecordBatchFileReader:

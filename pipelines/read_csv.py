@@ -69,7 +69,7 @@ def read_csv(
     """
     file = range_.file
     header: _Header | None = None
-    for found in csv_rows(stream, _DELIMITERS[file.format], options.max_row_bytes):
+    for found in csv_rows(stream, _DELIMITERS[file.format], options.max_row_bytes, file.stop):
         if header is None and not _starts_with_names(found, rejects):
             continue
         if isinstance(found, LongRow):

@@ -52,6 +52,8 @@ class ReadOptions:
         include: of the files that the inputs name, take only those that match one of these
             patterns; none for all. See `pipelines.name_filters`.
         exclude: leave out those that match one of these.
+        limit: read so many documents, the first in the order of files and places, bad rows and
+            dropped documents among them; None for all. `list_inputs` finds them.
 
     Raises:
         SettingsError: a value that cannot be honoured; names the option.
@@ -70,6 +72,7 @@ class ReadOptions:
     nulls: str | None = None
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    limit: int | None = None
 
     def __post_init__(self) -> None:
         _check_choice("input-format", self.input_format, INPUT_FORMATS)
@@ -93,6 +96,8 @@ class ReadOptions:
                 f"--max-bad-records must not be negative, but is {self.max_bad_records}"
             )
 
+        if self.limit is not None and self.limit < 1:
+            raise SettingsError(f"--limit must be at least 1, not {self.limit}")
         for option, patterns in (("include", self.include), ("exclude", self.exclude)):
             if not isinstance(patterns, tuple) or not all(patterns):
                 raise SettingsError(
@@ -150,6 +155,7 @@ class ReadOptions:
             "nulls": self.nulls,
             "include": list(self.include),
             "exclude": list(self.exclude),
+            "limit": self.limit,
         }
 
 

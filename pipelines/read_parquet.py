@@ -44,6 +44,8 @@ def read_parquet(
     end = file.size if range_.end is None else range_.end
     first_row = 0
     for group, (start, rows) in enumerate(_groups(parquet, file)):
+        if file.stop is not None and first_row >= file.stop:
+            return
         if range_.start <= start < end and not (
             options.on_bad_file == "skip"
             and _is_left_out(parquet, group, columns, sizes, file, first_row, rejects)

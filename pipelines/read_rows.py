@@ -94,7 +94,8 @@ def rows_of_range(
 
         before = max(0, range_.start - len(terminator))
         stream.seek(first_match_position(read_at, terminator, before))
-    return rows(stream, terminator, start=range_.start, end=range_.end, limit=limit)
+    ends = [end for end in (range_.end, range_.file.stop) if end is not None]
+    return rows(stream, terminator, start=range_.start, end=min(ends, default=None), limit=limit)
 
 
 def reject_long_row(file: InputFile, row: LongRow, options: ReadOptions, rejects: Rejects) -> None:

@@ -207,9 +207,9 @@ def _check_unit(record: UnitRecord) -> None:
 def _check_inputs(inputs: Sequence[Mapping[str, Any]]) -> None:
     kinds = {"path": str, "identity": str, "start": int, "end": int | None}
     for index, each in enumerate(inputs):
-        if each.keys() != kinds.keys():
+        if each.keys() - {"stop"} != kinds.keys():
             raise _FaultError(list(each), f"and must have {', '.join(kinds)}", f"[{index}]")
-        for name, kind in kinds.items():
+        for name, kind in [*kinds.items(), *([("stop", int)] if "stop" in each else [])]:
             if not isinstance(each[name], kind):
                 raise _FaultError(each[name], "which is of another type", f"[{index}].{name}")
 

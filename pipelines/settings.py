@@ -16,8 +16,8 @@ __all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rej
 
 _LONGEST_VALUE = 200
 _POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records", "nulls")
-# What they choose is in the list of inputs, which is recorded and compared itself.
-_LISTING = ("include", "exclude")
+# What the patterns choose is in the list of inputs, which is recorded and compared itself.
+_LISTING = ("include", "exclude", "limit")
 # The names under which rejects count files and rows of their damaged parts; see
 # `pipelines.rejects`.
 _OF_FILES = ("bad_file", "bad_part")
@@ -32,8 +32,9 @@ def reading_settings(read: ReadOptions) -> dict[str, Any]:
     """
     left_out = _POLICIES + _LISTING
     settings = {name: value for name, value in read.to_settings().items() if name not in left_out}
-    # Left out where it has no effect, so that outputs from before this option keep their digest.
-    return {**settings, "nulls": "empty"} if read.nulls == "empty" else settings
+    # Left out where they have no effect, so that outputs from before these keep their digest.
+    settings |= {"nulls": "empty"} if read.nulls == "empty" else {}
+    return settings | ({} if read.limit is None else {"limit": read.limit})
 
 
 def refused_rejects(rejects: Mapping[str, int], read: ReadOptions) -> bool:

@@ -177,6 +177,8 @@ def documents_of_rows(
     Raises:
         pa.ArrowException: offsets or lengths of a column are damaged.
     """
+    if file.stop is not None:
+        batch = batch.slice(0, max(0, file.stop - first_row))
     text = _checked(column_at(batch, columns.text))
     ids = None if columns.id is None else _checked(column_at(batch, columns.id))
     lengths = _byte_lengths(text)

@@ -63,6 +63,7 @@ def input_identity(unit: Unit) -> list[dict[str, str | int | None]]:
             "identity": part.file.identity,
             "start": part.start,
             "end": part.end,
+            **({} if part.file.stop is None else {"stop": part.file.stop}),
         }
         for part in unit.ranges
     ]

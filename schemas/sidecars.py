@@ -117,7 +117,8 @@ class ShardSidecar:
         first_document, last_document: ids of the first and last row; None without rows.
         settings_digest: sha256 (hex) of the settings; on resuming, a shard of others is not kept.
         inputs: what the unit reads: path, identity, first byte, and the byte after the last (None:
-            to the end of a compressed file). Empty for a bucket, whose rows come from all units.
+            to the end of a compressed file); and stop, the place from which on `--limit` leaves
+            documents out, if it does. Empty for a bucket, whose rows come from all units.
         input_digest: for a bucket, sha256 (hex) over what all units read; else None.
         unit_totals: for the last shard of a unit or bucket, None otherwise.
         version: of this description.

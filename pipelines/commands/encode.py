@@ -245,6 +245,7 @@ def _print_summary(
     totals = manifest.totals
     tokens, size = totals.tokens, totals.bytes
     lines = [
+        *job.limit_lines(manifest.settings.get("limit")),
         f"documents        {format_count(totals.documents)}",
         job.text_line(size),
         f"tokens           {format_count(tokens)}",

@@ -31,6 +31,7 @@ __all__ = [
     "beam_options",
     "code_version",
     "create_units",
+    "limit_lines",
     "list_and_report",
     "note",
     "read_options",
@@ -71,6 +72,7 @@ def read_options(arguments: Namespace) -> ReadOptions:
         nulls=arguments.nulls,
         include=tuple(arguments.include),
         exclude=tuple(arguments.exclude),
+        limit=arguments.limit,
     )
 
 
@@ -159,6 +161,11 @@ def _anomaly(name: str, count: int) -> str:
     if name == "streamed":
         return f"{name} {counted(count, 'stretch', 'stretches')}"
     return f"{name} {format_count(count)}"
+
+
+def limit_lines(limit: int | None) -> list[str]:
+    """A summary's line about `--limit`, if there is one."""
+    return [] if limit is None else [f"limit            first {counted(limit, 'document')} only"]
 
 
 def special_text_lines(hits: Mapping[str, int], meaning: str) -> list[str]:

@@ -94,6 +94,7 @@ def run(arguments: Namespace) -> int:
         *(this.output, this.settings, models, totals, this.listing, watch.seconds),
         text_read=text_read,
         rejects_folder=this.rejects_folder,
+        limit=this.read.limit,
     )
     return 0
 
@@ -157,6 +158,11 @@ def _prepare(arguments: Namespace) -> TrainJob:
     if bool(arguments.from_counts) == bool(arguments.input or arguments.input_list):
         raise SettingsError("give either --input (or --input-list) or --from-counts")
     if arguments.from_counts:
+        if read.limit is not None:
+            raise SettingsError(
+                "--limit counts documents of --input; leave it out, or count again without "
+                "--from-counts"
+            )
         if settings.superbpe_from is not None:
             raise SettingsError(
                 "--superbpe-from counts words of two kinds; give --input instead of --from-counts"

@@ -30,6 +30,7 @@ def print_summary(
     *,
     text_read: bool,
     rejects_folder: str,
+    limit: int | None = None,
 ) -> None:
     """Print what was read, what was learned, and where it is.
 
@@ -42,9 +43,10 @@ def print_summary(
         seconds: that the command took.
         text_read: whether it read the text itself, rather than counts that were there.
         rejects_folder: where the lists of what was set aside lie.
+        limit: `ReadOptions.limit`.
     """
     size = totals.get("bytes", 0)
-    lines = []
+    lines = job.limit_lines(limit)
     if "documents" in totals:
         lines.append(f"documents        {format_count(totals['documents'])}")
         lines.append(job.text_line(size))

@@ -17,9 +17,10 @@ from bpe.errors import OutputError
 from bpe.rounds.shard_state import ShardState
 from bpe.tokenizer import Tokenizer
 from pipelines.count_artifact import CountArtifact
+from pipelines.inputs import InputFile
 from pipelines.output_files import join
 from pipelines.output_folder import delete_rejects
-from pipelines.plan import COMPRESSION_GUESS, Plan, make_plan
+from pipelines.plan import Plan, make_plan, unpacked_guess
 from pipelines.progress import show_progress
 from pipelines.raw_documents import describe_totals
 from pipelines.read_options import ReadOptions
@@ -142,7 +143,7 @@ class RawText:
         # Parquet counts by its size, as ranges do: by what it may unpack to, they would be too
         # large for a shard each.
         total = sum(
-            file.size * (1 if file.compression == "none" else COMPRESSION_GUESS)
+            min(file.size, unpacked_guess(file)) if _is_stored_text(file) else unpacked_guess(file)
             for file in plan.files
         )
         self._shard_bytes = max(1, math.ceil(total / shards))
@@ -264,6 +265,11 @@ class WordTable:
         """What was counted, for the training record."""
         del reports
         return self._artifact.totals
+
+
+def _is_stored_text(file: InputFile) -> bool:
+    """Whether a file's size bounds its text; it does not say how much a limit leaves of it."""
+    return file.compression == "none" and file.text_bytes is None
 
 
 def _merges_table(tokenizer: Tokenizer) -> pa.Table:

@@ -18,10 +18,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FinalTokens"]
+from bpe.dense_ids import are_dense
 
-# Sizes of more ids than this are not kept in a table with a place for each.
-_MOST_IDS = 1 << 24
+__all__ = ["FinalTokens"]
 
 Merge = Callable[[bytes], npt.NDArray[np.uint32]]
 
@@ -39,7 +38,7 @@ class FinalTokens:
         self._ids = np.array(sorted(tokens), np.uint32)
         self._sizes = np.array([len(tokens[token_id]) for token_id in sorted(tokens)], np.int32)
         self.longest = int(self._sizes.max())
-        if self._ids[-1] < _MOST_IDS:
+        if are_dense(tokens):
             by_id = np.zeros(int(self._ids[-1]) + 1, np.int32)
             by_id[self._ids] = self._sizes
             self._ids, self._sizes = self._ids[:0], by_id

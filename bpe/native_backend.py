@@ -25,6 +25,7 @@ from bpe.backend import (
     ProgressCallback,
 )
 from bpe.cut_points import CutFinder
+from bpe.dense_ids import SparseEncoder, are_dense
 from bpe.errors import CountTableError, SettingsError, VocabularyError
 from bpe.id_arrays import join_id_lists
 from bpe.native_rounds import NativeRounds, rule_arguments
@@ -105,7 +106,9 @@ class NativeBackend(NativeRounds):
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""
-        return NativeEncoder(model, cache_bytes=cache_bytes)
+        if are_dense(model.tokens):
+            return NativeEncoder(model, cache_bytes=cache_bytes)
+        return SparseEncoder(model, lambda dense: NativeEncoder(dense, cache_bytes=cache_bytes))
 
     def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
         """Make a decoder; tokens: id to bytes, those of special tokens among them."""

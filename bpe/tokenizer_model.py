@@ -23,10 +23,13 @@ from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.utf8_text import utf8_bytes
 
-__all__ = ["MAX_ID", "NORMALIZERS", "TokenizerModel"]
+__all__ = ["MAX_ID", "MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
 
-MAX_ID = 2**32 - 1
-"""Largest id: ids are stored as uint32."""
+MAX_ID = 2**31 - 1
+"""Largest id: what reads ids as int32 reads all of them."""
+
+MOST_TOKENS = 2**21
+"""Largest number of ids, added tokens included; the native merge table numbers them in 21 bits."""
 
 NORMALIZERS = (None, "NFC")
 
@@ -67,6 +70,11 @@ class TokenizerModel:
             _check_tie_order(self.tie_order)
         if self.normalizer not in NORMALIZERS:
             raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
+        if len(self.tokens) + len(self.added_tokens) > MOST_TOKENS:
+            raise VocabularyError(
+                f"the vocabulary has {len(self.tokens) + len(self.added_tokens):,} tokens, and at "
+                f"most {MOST_TOKENS:,} are supported"
+            )
         _check_tokens(self.tokens)
         _check_merges(self.merges, self.tokens)
         _check_ids(token.id for token in self.added_tokens)
@@ -360,7 +368,9 @@ def _check_ids(ids: Any) -> None:
         if isinstance(token_id, bool) or not isinstance(token_id, int):
             raise VocabularyError(f"id {token_id!r} is not an integer")
         if not 0 <= token_id <= MAX_ID:
-            raise VocabularyError(f"id {token_id} is out of range: ids go from 0 to {MAX_ID}")
+            raise VocabularyError(
+                f"id {token_id} is out of range: ids go from 0 to {MAX_ID}; number the tokens anew"
+            )
 
 
 def _check_tokens(tokens: Mapping[int, bytes]) -> None:

@@ -23,6 +23,7 @@ import pyarrow as pa
 
 from pipelines.best_fit import best_fit_decreasing
 from pipelines.stretches import Stretches, StretchReader, in_one
+from pipelines.token_lengths import TokenLengths
 from pipelines.token_rows import TokenRows
 from schemas.packed_shards import PACKED_LISTS
 from schemas.sidecars import PackingTotals
@@ -72,13 +73,15 @@ class Packer:
     Args:
         schema: of the packed rows.
         settings: how to pack.
-        lengths: int64, bytes of each id (`pipelines.token_lengths`).
+        lengths: bytes of each id.
 
     Attributes:
         padding, dropped_tokens, dropped_documents: as in `schemas.sidecars.PackingTotals`.
     """
 
-    def __init__(self, schema: pa.Schema, settings: PackSettings, lengths: _Ints) -> None:
+    def __init__(
+        self, schema: pa.Schema, settings: PackSettings, lengths: TokenLengths | _Ints
+    ) -> None:
         self.padding = 0
         self.dropped_tokens = 0
         self.dropped_documents = 0

@@ -218,9 +218,7 @@ class ShardCheck:
             )
 
     def _check_ids(self, ids: npt.NDArray[Any], ends: _Ints) -> None:
-        unknown = ids >= len(self._lengths)
-        unknown |= self._lengths[np.where(unknown, 0, ids)] < 0
-        places = np.flatnonzero(unknown)
+        places = np.flatnonzero(self._lengths[ids] < 0)
         if len(places):
             row = int(np.searchsorted(ends, places[0], side="right"))
             raise self._row_failure(

@@ -4,29 +4,60 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
+import re
 import uuid
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from bpe.errors import ModelFileError, OutputError
 
-__all__ = ["BOM", "decode_text", "parse_json_object", "read_file", "read_text", "write_file"]
+__all__ = [
+    "BOM",
+    "MOST_BYTES",
+    "decode_text",
+    "parse_json",
+    "parse_json_object",
+    "read_file",
+    "read_text",
+    "shown",
+    "write_file",
+]
 
 BOM = "\ufeff"
 """Byte order mark, which some editors put before UTF-8 text."""
 
+MOST_BYTES = 1 << 30
+"""Largest file that is read; the largest published tokenizers have some 40 MB."""
+
+_DEEPEST = 100
+_SHOWN_CHARACTERS = 200
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_LONG_INTEGER = re.compile(r"\d{4300,}")
+
 
 def read_file(path: str | os.PathLike[str]) -> bytes:
-    """Content of a file; `ModelFileError` if it is not there or cannot be read."""
+    """Content of a file; `ModelFileError` if it is not there, cannot be read, or is too large."""
     try:
-        return Path(path).read_bytes()
+        with Path(path).open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            # What has no size of its own, such as a pipe, is read up to the limit.
+            data = file.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
+        if max(size, len(data)) > MOST_BYTES:
+            raise ModelFileError(
+                f"{path} has {max(size, len(data)):,} bytes or more, and a tokenizer's file has at "
+                f"most {MOST_BYTES:,}; is this a tokenizer?"
+            )
     except FileNotFoundError:
         raise ModelFileError(f"{path}: no such file; check the path") from None
     except IsADirectoryError:
         raise ModelFileError(f"{path} is a directory; name a file in it") from None
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}") from error
+    return data
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
@@ -46,25 +77,111 @@ def decode_text(data: bytes, path: str | os.PathLike[str]) -> str:
 
 
 def parse_json_object(text: str, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """JSON object in `text`; `ModelFileError` for other JSON, bad JSON, or a key given twice."""
+    """JSON object in `text`; errors as of `parse_json`, and for other JSON."""
+    value = parse_json(text, path)
+    if not isinstance(value, dict):
+        raise ModelFileError(f"{path} holds a JSON {type(value).__name__}, not an object")
+    return value
+
+
+def parse_json(text: str, path: str | os.PathLike[str]) -> Any:
+    """Value of a JSON text, in time linear in its length.
+
+    `ModelFileError` for bad JSON, a key given twice, a number that is not finite or has too many
+    digits, a string that UTF-8 cannot write, and values nested more than 100 deep.
+    """
 
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         members = dict(pairs)
         if len(members) < len(pairs):
-            keys = [key for key, _ in pairs]
-            twice = next(key for index, key in enumerate(keys) if key in keys[:index])
-            raise ModelFileError(f"{path}: the key {twice!r} is there twice; keep one of them")
+            counts = Counter(key for key, _ in pairs)
+            twice = next(key for key in counts if counts[key] > 1)
+            raise ModelFileError(f"{path}: the key {shown(twice)} is there twice; keep one of them")
         return members
 
+    def number_of(digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            raise ModelFileError(f"{path}: {digits[:40]} is no finite number; mend the file")
+        return value
+
+    text = text.removeprefix(BOM)
     try:
-        value = json.loads(text.removeprefix(BOM), object_pairs_hook=object_of)
+        value = json.loads(
+            text, object_pairs_hook=object_of, parse_float=number_of, parse_constant=number_of
+        )
     except json.JSONDecodeError as error:
+        raise ModelFileError(f"{path}, {_place(text, error.pos)}: not JSON: {error.msg}") from error
+    except RecursionError:
+        raise _too_deep(path) from None
+    except ValueError as error:
+        if isinstance(error, ModelFileError):
+            raise
+        found = _LONG_INTEGER.search(text)
         raise ModelFileError(
-            f"{path}, line {error.lineno}, column {error.colno}: not JSON: {error.msg}"
-        ) from error
-    if not isinstance(value, dict):
-        raise ModelFileError(f"{path} holds a JSON {type(value).__name__}, not an object")
+            f"{path}, {_place(text, found.start() if found else 0)}: a number has too many digits; "
+            "mend the file"
+        ) from None
+    _check_depth(value, path)
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            _name_bad_string(value, path, "")
     return value
+
+
+def shown(value: object) -> str:
+    """A value from a file for a message, cut where it is long."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
+    cut = "..." if len(text) > _SHOWN_CHARACTERS else ""
+    text = text[:_SHOWN_CHARACTERS]
+    return (repr(text) if isinstance(value, str) else text) + cut
+
+
+def _place(text: str, position: int) -> str:
+    """Line and column; of a text of one line, the column."""
+    line = f"line {text.count(chr(10), 0, position) + 1}, " if "\n" in text else ""
+    return f"{line}column {position - text.rfind(chr(10), 0, position)}"
+
+
+def _too_deep(path: str | os.PathLike[str]) -> ModelFileError:
+    return ModelFileError(
+        f"{path}: lists and objects are nested more than {_DEEPEST} deep; no tokenizer needs that"
+    )
+
+
+def _check_depth(value: Any, path: str | os.PathLike[str]) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        members = chain.from_iterable(
+            each.values() if isinstance(each, dict) else each
+            for each in level
+            if isinstance(each, (dict, list))
+        )
+        level = [member for member in members if isinstance(member, (dict, list))]
+        if not level:
+            return
+    raise _too_deep(path)
+
+
+def _name_bad_string(value: Any, path: str | os.PathLike[str], place: str) -> None:
+    """Raise for a string that holds a lone surrogate, with its place: `added_tokens[3].content`."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            _name_bad_string(key, path, f"{place} (a key)")
+            _name_bad_string(member, path, f"{place}.{key}" if place else key)
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            _name_bad_string(member, path, f"{place}[{index}]")
+    elif isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise ModelFileError(
+                f"{path}: {place[:_SHOWN_CHARACTERS]} is {shown(value)}, which holds a lone "
+                f"surrogate at index {error.start}, and UTF-8 cannot write that; mend the file"
+            ) from None
 
 
 def write_file(path: str | os.PathLike[str], data: bytes) -> None:

@@ -7,7 +7,6 @@ document with special tokens taken as ordinary text.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import os
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bpe.errors import ModelFileError, SettingsError
-from bpe.formats.file_access import read_text
+from bpe.formats.file_access import parse_json, read_text, shown
 from bpe.schemes import Scheme
 
 __all__ = [
@@ -145,10 +144,7 @@ def check_golden(
 
 
 def _parse_line(line: str, place: str, *, ids_required: bool) -> GoldenText:
-    try:
-        entry = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise ModelFileError(f"{place}, column {error.colno}: not JSON: {error.msg}") from error
+    entry = parse_json(line, place)
     if not isinstance(entry, dict) or ("text" in entry) == ("base64" in entry):
         raise ModelFileError(f"{place}: {line[:80]!r} needs either a 'text' or a 'base64'")
     ids = entry.get("ids")
@@ -162,12 +158,17 @@ def _parse_line(line: str, place: str, *, ids_required: bool) -> GoldenText:
 def _data_of(entry: dict[str, Any], place: str) -> bytes:
     try:
         if "text" in entry:
-            return str(entry["text"]).encode()
-        return base64.b64decode(entry["base64"], validate=True)
-    except UnicodeEncodeError as error:
-        raise ModelFileError(f"{place}: 'text' holds a lone surrogate; write 'base64'") from error
-    except (binascii.Error, TypeError, ValueError) as error:
+            return _string_of(entry, "text", place).encode()
+        return base64.b64decode(_string_of(entry, "base64", place), validate=True)
+    except ValueError as error:
         raise ModelFileError(f"{place}: 'base64' cannot be decoded: {error}") from error
+
+
+def _string_of(entry: dict[str, Any], name: str, place: str) -> str:
+    value = entry[name]
+    if not isinstance(value, str):
+        raise ModelFileError(f"{place}: {name!r} is {shown(value)}, not a string")
+    return value
 
 
 def _shorten(ids: Any) -> str:

@@ -17,10 +17,10 @@ from typing import Any
 from bpe.added_tokens import AddedToken
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.added_token_files import read_added_token_files
-from bpe.formats.file_access import BOM, parse_json_object, read_text, write_file
+from bpe.formats.file_access import BOM, parse_json_object, read_text, shown, write_file
 from bpe.printable_bytes import from_printable, from_printables, to_printable
 from bpe.schemes import Scheme
-from bpe.tokenizer_model import TokenizerModel
+from bpe.tokenizer_model import MAX_ID, TokenizerModel
 
 __all__ = [
     "SpelledMerges",
@@ -105,13 +105,14 @@ def read_gpt2_files(
 def parse_vocab(entries: Mapping[str, Any], path: PathLike) -> dict[str, int]:
     """Spelling to id, checked: ids are integers from 0, none twice."""
     ids = set(entries.values()) if set(map(type, entries.values())) == {int} else set()
-    if len(ids) == len(entries) and min(ids, default=0) >= 0:
+    if len(ids) == len(entries) and 0 <= min(ids, default=0) <= max(ids, default=0) <= MAX_ID:
         return dict(entries)
     spellings: dict[int, str] = {}
     for spelling, token_id in entries.items():
-        if isinstance(token_id, bool) or not isinstance(token_id, int) or token_id < 0:
+        if type(token_id) is not int or not 0 <= token_id <= MAX_ID:
             raise ModelFileError(
-                f"{path}: entry {spelling!r} has id {token_id!r}; an id is an integer from 0"
+                f"{path}: entry {shown(spelling)} has id {shown(token_id)}; an id is an integer "
+                f"from 0 to {MAX_ID}: number the tokens anew"
             )
         if spellings.setdefault(token_id, spelling) != spelling:
             raise ModelFileError(

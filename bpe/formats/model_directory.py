@@ -27,9 +27,11 @@ from bpe.added_tokens import AddedToken, special_added_tokens
 from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
 from bpe.formats.file_access import (
     decode_text,
+    parse_json,
     parse_json_object,
     read_file,
     read_text,
+    shown,
     write_file,
 )
 from bpe.formats.golden import (
@@ -80,11 +82,11 @@ Encode = Callable[[bytes], Iterable[int]]
 
 def is_model_directory(path: PathLike) -> bool:
     """Whether a folder holds a config.json of this format, readable or not by this version."""
+    config_path = Path(path, CONFIG_NAME)
     try:
-        config = json.loads(Path(path, CONFIG_NAME).read_bytes())
-    except (OSError, ValueError):
+        return parse_json_object(read_text(config_path), config_path).get("format") == _FORMAT
+    except ModelFileError:
         return False
-    return isinstance(config, dict) and config.get("format") == _FORMAT
 
 
 def is_meant_as_model_directory(path: PathLike) -> bool:
@@ -97,8 +99,8 @@ def is_meant_as_model_directory(path: PathLike) -> bool:
     if Path(path, _GOLDEN).exists() or is_model_directory(path):
         return True
     try:
-        return config.is_file() and not isinstance(json.loads(config.read_bytes()), dict)
-    except (OSError, ValueError):
+        return config.is_file() and not isinstance(parse_json(read_text(config), config), dict)
+    except ModelFileError:
         return True
 
 
@@ -298,8 +300,8 @@ def _member(config: Mapping[str, Any], name: str, kind: type, directory: PathLik
     value = config.get(name)
     if not isinstance(value, kind):
         raise ModelFileError(
-            f"{Path(directory, CONFIG_NAME)}: {name!r} is {value!r}, where a {kind.__name__} is "
-            "expected; write the directory again"
+            f"{Path(directory, CONFIG_NAME)}: {name!r} is {shown(value)}, where a {kind.__name__} "
+            "is expected; write the directory again"
         )
     return value
 
@@ -313,11 +315,16 @@ def _read_added_tokens(
     names = {field.name for field in dataclasses.fields(AddedToken)}
     rows = _member(config, "added_tokens", list, directory)
     for row in rows:
-        if not isinstance(row, dict) or set(row) != {*names, "ordinary"}:
+        if (
+            not isinstance(row, dict)
+            or set(row) != {*names, "ordinary"}
+            or (type(row["text"]), type(row["id"])) != (str, int)
+            or not all(isinstance(row[name], bool) for name in row if name not in ("text", "id"))
+        ):
             raise ModelFileError(
-                f"{Path(directory, CONFIG_NAME)}: 'added_tokens' holds {row!r}, where an object "
-                f"with {', '.join(sorted(names))} and ordinary is expected; write the directory "
-                "again"
+                f"{Path(directory, CONFIG_NAME)}: 'added_tokens' holds {shown(row)}, where an "
+                f"object with {', '.join(sorted(names))} and ordinary is expected; write the "
+                "directory again"
             )
     added = [AddedToken(**{name: row[name] for name in names}) for row in rows]
     return tuple(added), [row["text"] for row in rows if row["ordinary"]]

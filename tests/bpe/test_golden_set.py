@@ -86,8 +86,11 @@ def test_other_ids_are_named_with_line_and_both_lists(directory: Path) -> None:
         ('{"text":"x","ids":[true]}', r"line 2: 'ids' is \[True\]"),
         ('{"text":"x","ids":[1.5]}', r"line 2: 'ids' is \[1\.5\]"),
         ('{"base64":"e","ids":[1]}', r"line 2: 'base64' cannot be decoded"),
-        ('{"base64":5,"ids":[1]}', r"line 2: 'base64' cannot be decoded"),
-        ('{"text":"\\ud800","ids":[1]}', r"line 2: 'text' holds a lone surrogate; write 'base64'"),
+        ('{"base64":5,"ids":[1]}', r"line 2: 'base64' is 5, not a string"),
+        (
+            '{"text":"\\ud800","ids":[1]}',
+            r"line 2: text is '\\ud800', which holds a lone surrogate",
+        ),
     ],
 )
 def test_a_bad_golden_line_is_named(line: str, message: str, directory: Path) -> None:

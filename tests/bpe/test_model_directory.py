@@ -275,7 +275,7 @@ def test_what_is_no_model_directory_is_named(directory: Path, tmp_path: Path) ->
     with pytest.raises(ModelFileError, match=r"holds no config\.json, .* never finished"):
         Tokenizer.load(tmp_path)
     (tmp_path / "config.json").write_text("[")
-    with pytest.raises(ModelFileError, match=r"config\.json, line 1, column 2: not JSON"):
+    with pytest.raises(ModelFileError, match=r"config\.json, column 2: not JSON"):
         Tokenizer.load(tmp_path)
 
 

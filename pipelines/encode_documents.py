@@ -38,7 +38,7 @@ from pipelines.write_shards import ShardGroup, unit_totals
 from schemas.sidecars import PackingTotals, UnitTotals
 from schemas.token_shards import token_shard_schema
 
-__all__ = ["EncodeDocuments", "EncodeSettings", "UnitEncoder"]
+__all__ = ["EncodeDocuments", "EncodeSettings", "UnitEncoder", "encode_unit"]
 
 _NO_CAP = 2**31 - 1
 
@@ -96,28 +96,39 @@ class _EncodeUnit(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Encode one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
-            sidecars = self._encode(Unit.from_json(element))
+            unit = Unit.from_json(element)
+            sidecars = encode_unit(self._output, unit, self._settings, self._progress_folder)
             give_back_memory(keep_bytes=KEPT_BYTES)
             yield from sidecars
 
-    def _encode(self, unit: Unit) -> list[bytes]:
-        settings = self._settings
-        reading = UnitEncoder(self._output, unit, settings, self._progress_folder)
-        group = ShardGroup.of_unit(unit)
-        with OutputWriter(self._output, group, reading.tokenizer, settings) as writer:
-            if settings.shuffle == "shard":
-                keys = DocumentKeys(unit, settings.seed)
-                window = ShuffleWindow(keys, settings.shard_bytes)
-                for rows in reading.rows():
-                    for shuffled in window.add(rows):
-                        writer.write(shuffled)
-                for shuffled in window.finish():
+
+def encode_unit(
+    output: str, unit: Unit, settings: EncodeSettings, progress_folder: str = ""
+) -> list[bytes]:
+    """Read and encode one unit, and write its shards; returns their sidecars as JSON.
+
+    Args:
+        output: folder of the shards; its tokenizer is loaded unless this process has it.
+        unit: of the plan.
+        settings: of the run.
+        progress_folder: see `EncodeDocuments`.
+    """
+    reading = UnitEncoder(output, unit, settings, progress_folder)
+    group = ShardGroup.of_unit(unit)
+    with OutputWriter(output, group, reading.tokenizer, settings) as writer:
+        if settings.shuffle == "shard":
+            keys = DocumentKeys(unit, settings.seed)
+            window = ShuffleWindow(keys, settings.shard_bytes)
+            for rows in reading.rows():
+                for shuffled in window.add(rows):
                     writer.write(shuffled)
-            else:
-                for rows in reading.rows():
-                    writer.write(rows)
-            packing = writer.finish_packing()
-            return writer.finish(reading.totals(packing))
+            for shuffled in window.finish():
+                writer.write(shuffled)
+        else:
+            for rows in reading.rows():
+                writer.write(rows)
+        packing = writer.finish_packing()
+        return writer.finish(reading.totals(packing))
 
 
 class UnitEncoder:

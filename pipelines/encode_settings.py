@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
+
+import msgspec
 
 from bpe.errors import SettingsError
 from pipelines.read_options import ReadOptions
-from pipelines.settings import digest_of, reading_settings
+from pipelines.settings import describe_differences, digest_of, reading_settings
 from pipelines.split_documents import Split, check_splits
 
 __all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings"]
@@ -118,6 +121,31 @@ class EncodeSettings:
             "seed": self.seed if seeded else None,
             **reading_settings(self.read),
         }
+
+    @classmethod
+    def from_dict(cls, settings: Mapping[str, Any], read: ReadOptions) -> EncodeSettings:
+        """The settings that `to_dict` gave.
+
+        Args:
+            settings: plain values, as a manifest has them.
+            read: the options for reading among them (`ReadOptions.from_settings`).
+
+        Raises:
+            SettingsError: they are damaged, or those of another version.
+        """
+        names = [field.name for field in fields(cls) if field.name != "read"]
+        values = {name: settings[name] for name in names if settings.get(name) is not None}
+        try:
+            found = replace(msgspec.convert({**values, "read": {}}, cls), read=read)
+        except msgspec.ValidationError as error:
+            raise SettingsError(f"the settings are damaged: {error}") from error
+        differences = describe_differences(settings, found.to_dict())
+        if differences:
+            raise SettingsError(
+                f"the settings are those of another version ({'; '.join(differences)}); use the "
+                "version that wrote them"
+            )
+        return found
 
     @property
     def digest(self) -> str:

@@ -14,43 +14,14 @@ from pipelines.argument_types import (
 )
 from pipelines.read_options import INPUT_FORMATS
 
-__all__ = ["add_input", "add_overwrite", "add_special_text"]
+__all__ = ["add_input", "add_listing", "add_overwrite", "add_special_text"]
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:
     """Which files are read, and as what."""
     group = parser.add_argument_group("input")
     add = group.add_argument
-    add(
-        "--input",
-        type=parse_pattern,
-        nargs="+",
-        action="extend",
-        metavar="GLOB",
-        default=[],
-        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
-        "hold",
-    )
-    add(
-        "--input-list",
-        type=parse_folder,
-        nargs="+",
-        action="extend",
-        metavar="FILE",
-        default=[],
-        help="files that name inputs as --input does, one a line, relative paths from the current "
-        "folder; empty lines are passed over, comments there are none",
-    )
-    for name, what in (("include", "read only"), ("exclude", "leave out")):
-        add(
-            f"--{name}",
-            action="append",
-            default=[],
-            metavar="GLOB",
-            help=f"of the files that --input names, {what} those that match GLOB; may be repeated. "
-            "A GLOB without / is compared with the file's name, one with / with its path below the "
-            "input's fixed part; ** crosses folders",
-        )
+    add_listing(group)
     add(
         "--input-format",
         choices=INPUT_FORMATS,
@@ -94,6 +65,41 @@ def add_input(parser: argparse.ArgumentParser) -> None:
         "same for every runner and number of workers",
     )
     _add_policies(group)
+
+
+def add_listing(group: argparse._ArgumentGroup) -> None:
+    """Which files are read."""
+    add = group.add_argument
+    add(
+        "--input",
+        type=parse_pattern,
+        nargs="+",
+        action="extend",
+        metavar="GLOB",
+        default=[],
+        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
+        "hold",
+    )
+    add(
+        "--input-list",
+        type=parse_folder,
+        nargs="+",
+        action="extend",
+        metavar="FILE",
+        default=[],
+        help="files that name inputs as --input does, one a line, relative paths from the current "
+        "folder; empty lines are passed over, comments there are none",
+    )
+    for name, what in (("include", "read only"), ("exclude", "leave out")):
+        add(
+            f"--{name}",
+            action="append",
+            default=[],
+            metavar="GLOB",
+            help=f"of the files that --input names, {what} those that match GLOB; may be repeated. "
+            "A GLOB without / is compared with the file's name, one with / with its path below the "
+            "input's fixed part; ** crosses folders",
+        )
 
 
 def _add_policies(group: argparse._ArgumentGroup) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from pipelines.argument_types import parse_folder, parse_fraction, whole_number
-from pipelines.input_arguments import add_overwrite
+from pipelines.input_arguments import add_listing, add_overwrite
 
 __all__ = ["EXPORT_FORMATS", "add_export", "add_head", "add_inspect", "add_verify"]
 
@@ -21,7 +21,23 @@ def add_verify(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="an encoded, a trained or an exported folder",
     )
-    parser.add_argument("--full", action="store_true", help="encode every row again, not a sample")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="encode the text of every row again that stands alone, not of a sample",
+    )
+    group = parser.add_argument_group(
+        "encoding again",
+        "With the input of encode, its units are encoded again in a temporary folder (TMPDIR), and "
+        "each shard must have the same bytes.",
+    )
+    add_listing(group)
+    group.add_argument(
+        "--units",
+        type=whole_number(),
+        metavar="N",
+        help="encode only N units again, spread over the input (default: all)",
+    )
 
 
 def add_export(parser: argparse.ArgumentParser) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
 
 from bpe.errors import SettingsError
 
@@ -137,6 +141,26 @@ class ReadOptions:
     def null_policy(self) -> str:
         """What becomes of rows whose text is null: `fail`, `skip` or `empty`."""
         return self.nulls or self.on_bad_record
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any], **others: Any) -> ReadOptions:
+        """The options that `to_settings` gave, of which some may be missing.
+
+        Args:
+            settings: as JSON values; what is no option is passed over.
+            others: options that are not there.
+
+        Raises:
+            SettingsError: a value that is none.
+        """
+        names = [field.name for field in fields(cls)]
+        values = {name: settings[name] for name in names if name in settings} | others
+        try:
+            if values.get("document_separator") is not None:
+                values["document_separator"] = bytes.fromhex(values["document_separator"])
+            return msgspec.convert(values, cls)
+        except (msgspec.ValidationError, TypeError, ValueError) as error:
+            raise SettingsError(f"settings for reading are damaged: {error}") from error
 
     def to_settings(self) -> dict[str, object]:
         """Every option as JSON values, for digests and manifests; the separator as hex digits."""

@@ -64,6 +64,8 @@ __all__ = [
     "WriteBuckets",
     "bucket_of",
     "plan_buckets",
+    "spill_unit",
+    "write_bucket",
 ]
 
 # So much text of a unit is sorted by bucket at a time.
@@ -154,11 +156,12 @@ class _SpillUnit(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Spill one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
         with reported_errors():
-            record = self._spill(Unit.from_json(element))
+            record = self.spill(Unit.from_json(element))
             give_back_memory(keep_bytes=KEPT_BYTES)
             yield record
 
-    def _spill(self, unit: Unit) -> bytes:
+    def spill(self, unit: Unit) -> bytes:
+        """Read and encode a unit, and write its rows and record; returns the record as JSON."""
         settings = self._settings
         reading = UnitEncoder(self._output, unit, settings, self._progress_folder)
         schema = shuffle_spill_schema(reading.tokenizer.max_id)
@@ -244,11 +247,12 @@ class _WriteBucket(beam.DoFn):
     def process(self, element: bytes) -> Iterator[bytes]:
         """Write one bucket."""
         with reported_errors():
-            sidecars = self._write(Bucket.from_json(element))
+            sidecars = self.write(Bucket.from_json(element))
             give_back_memory()
             yield from sidecars
 
-    def _write(self, bucket: Bucket) -> list[bytes]:
+    def write(self, bucket: Bucket) -> list[bytes]:
+        """Write the shards of a bucket; returns their sidecars as JSON."""
         settings = self._settings
         folder = join(self._output, TOKENIZER_FOLDER)
         tokenizer = cached_tokenizer(folder, settings.tokenizer_digest)
@@ -273,6 +277,16 @@ class _WriteBucket(beam.DoFn):
                     packing=packing,
                 )
             )
+
+
+def spill_unit(output: str, unit: Unit, settings: EncodeSettings, buckets: int) -> bytes:
+    """Read and encode one unit, and write its rows by bucket; returns its record as JSON."""
+    return _SpillUnit(output, settings, buckets, "").spill(unit)
+
+
+def write_bucket(output: str, bucket: Bucket, settings: EncodeSettings) -> list[bytes]:
+    """Write the shards of one bucket, from the spills; returns their sidecars as JSON."""
+    return _WriteBucket(output, settings).write(bucket)
 
 
 def _read_spill(output: str, unit: int, bucket: Bucket) -> list[pa.RecordBatch]:

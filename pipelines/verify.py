@@ -1,8 +1,8 @@
 """Check a finished output folder against what it says of itself.
 
 Nothing is believed that can be found out: records are compared with each other and with the files,
-totals are added up again, facts of a shard are taken from its rows (`pipelines.verify_shard`). What
-cannot be found out from the folder alone is the input, and by what program the shards were made.
+totals are added up again, and facts of a shard are taken from its rows (`pipelines.verify_shard`).
+What the input holds is not looked at; see `pipelines.verify_again`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,6 @@ from pipelines.verify_packed import PackedCheck
 from pipelines.verify_places import InputPlaces
 from pipelines.verify_ranges import check_ranges
 from pipelines.verify_shard import RowSettings, ShardCheck
-from pipelines.verify_streamed import DocumentRows
 from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
 
 __all__ = ["Verified", "verify_output"]
@@ -59,10 +58,7 @@ class Verified:
         shards: files whose hash and content agree with the manifest.
         rows, tokens: in all shards.
         encoded_again: rows whose ids were made again and agree; of packed rows, documents.
-        passed_over: rows of documents that were encoded as streams, looked at but without ids of
-            their own to compare with; see `pipelines.verify_streamed`.
-        passed_ids: of packed rows, ids that were to be encoded again, and could not be: of
-            documents divided among rows in no order, incomplete, or longer than may be held.
+        passed_ids: ids of documents that are divided among rows, which get other ids alone.
         rejects_files: lists of rejected rows that agree with the counts.
         packed, split, shuffled: what the output is, besides encoded.
         ordered: whether rows were seen to follow one another; see `pipelines.verify_order`.
@@ -74,7 +70,6 @@ class Verified:
     rows: int = 0
     tokens: int = 0
     encoded_again: int = 0
-    passed_over: int = 0
     passed_ids: int = 0
     rejects_files: int = 0
     packed: bool = False
@@ -91,7 +86,7 @@ def verify_output(
 
     Args:
         output: the folder.
-        full: encode every row again, not a sample of each shard.
+        full: encode the text of every row again that stands alone, not a sample of each shard.
         progress: called with the number of shards checked so far.
 
     Raises:
@@ -115,7 +110,7 @@ def verify_output(
         text_bytes=not tokenizer.lossy,
     )
     check = ShardCheck if settings.pack is None else PackedCheck
-    documents = _DocumentsOf(manifest, tokenizer, settings, full=full)
+    streamed = _streamed_units(manifest, settings)
     order = RowOrder(settings, InputPlaces(manifest, settings))
     for sidecar in manifest.shards:
         checked = check(
@@ -124,8 +119,7 @@ def verify_output(
             tokenizer,
             settings,
             order=order,
-            documents=documents.of_shard(sidecar),
-            is_streamed=documents.is_streamed(sidecar),
+            is_streamed=sidecar.unit in streamed,
         )
         done.encoded_again += checked.run(full=full)
         done.passed_ids += checked.passed_ids
@@ -134,61 +128,16 @@ def verify_output(
         done.tokens += sidecar.tokens
         progress(done.shards)
     order.close()
-    documents.count(done)
     return done
 
 
-class _DocumentsOf:
-    """Who follows documents through the shards in which rows may not be encoded alone."""
-
-    def __init__(
-        self, manifest: Manifest, tokenizer: Tokenizer, settings: RowSettings, *, full: bool
-    ) -> None:
-        is_whole = settings.pack_tail != "drop"
-
-        def rows(*, ends_at_boundary: bool) -> DocumentRows:
-            return DocumentRows(
-                tokenizer,
-                limit_bytes=settings.max_row_bytes,
-                special_text=settings.special_text,
-                follows=full,
-                ends_at_boundary=ends_at_boundary and is_whole,
-            )
-
-        self._full = full
-        self._packed = settings.pack is not None
-        self._keeps_order = settings.pack_mode != "best-fit"
-        self._of_streams = rows(ends_at_boundary=settings.shuffle == "none")
-        self._of_pieces = rows(ends_at_boundary=True)
-        units = {each.unit: each.unit_totals for each in manifest.shards if each.unit_totals}
-        if settings.shuffle == "global":
-            # Any bucket may have documents of any unit.
-            everywhere = "streamed" in manifest.totals.accepted
-            self._streamed = {unit for unit in units if everywhere}
-        else:
-            self._streamed = {unit for unit in units if "streamed" in units[unit].accepted}
-
-    def is_streamed(self, sidecar: ShardSidecar) -> bool:
-        """Whether a shard may have rows that end within a pre-token."""
-        return sidecar.unit in self._streamed
-
-    def of_shard(self, sidecar: ShardSidecar) -> DocumentRows | None:
-        """For the next shard; None where only what stands for itself is encoded again."""
-        if self._packed and not (self._full and self._keeps_order):
-            return None
-        if self.is_streamed(sidecar):
-            return self._of_streams
-        return self._of_pieces if self._full else None
-
-    def count(self, done: Verified) -> None:
-        """Add what was encoded again and what was not; nothing may come after it."""
-        for rows in (self._of_streams, self._of_pieces):
-            rows.close()
-            done.encoded_again += rows.documents if self._packed else rows.checked
-            if self._packed:
-                done.passed_ids += rows.passed_ids
-            else:
-                done.passed_over += rows.passed
+def _streamed_units(manifest: Manifest, settings: RowSettings) -> set[int]:
+    """Units or buckets that may have rows which end within a pre-token."""
+    units = {each.unit: each.unit_totals for each in manifest.shards if each.unit_totals}
+    if settings.shuffle == "global":
+        # Any bucket may have documents of any unit.
+        return set(units) if "streamed" in manifest.totals.accepted else set()
+    return {unit for unit, totals in units.items() if "streamed" in totals.accepted}
 
 
 def _failure(output: str, name: str, what: str) -> OutputError:

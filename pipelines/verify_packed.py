@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from pipelines.counted_nouns import counted
 from pipelines.verify_order import OrderedRows
 from pipelines.verify_shard import ShardCheck
-from pipelines.verify_streamed import StoredRow
 from schemas.packed_shards import PACKED_LISTS, packed_shard_schema
 
 __all__ = ["PackedCheck"]
@@ -129,34 +128,11 @@ class PackedCheck(ShardCheck):
         flags: npt.NDArray[np.bool_] = batch[name].flatten().to_numpy(zero_copy_only=False)
         return flags
 
-    def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
-        """Encode documents again that are divided among rows, if all are to be."""
-        if not full:
-            return
-        ids = batch["input_ids"].flatten().to_numpy()
-        rows, lengths, starts = self._segments(batch)
-        is_first, is_last = (self._flags(batch, name) for name in ("is_first", "is_last"))
-        divided = np.flatnonzero(~(is_first & is_last))
-        if self._documents is None:
-            self.passed_ids += int(lengths[divided].sum())
-            return
-        names = batch["document_ids"].flatten()
-        positions = batch["positions"].flatten()
-        # What was shuffled may begin within a stream; all else begins at a certain cut.
-        at_cuts = not self._is_streamed or self._settings.shuffle == "none"
-        for segment in divided.tolist():
-            found = ids[starts[segment] : starts[segment] + lengths[segment]].astype(np.uint32)
-            begins, ends = bool(is_first[segment]), bool(is_last[segment])
-            position = positions[segment].as_py()
-            stored = StoredRow(
-                f"{self._path}: row {self._facts.rows + int(rows[segment])}",
-                names[segment].as_py(),
-                position,
-                self._without_marks(found, is_first=begins, is_last=ends),
-                is_last=ends,
-                is_boundary=begins or (at_cuts and position == 0),
-            )
-            self._documents.add(stored)
+    def _dependent_ids(self, batch: pa.RecordBatch) -> int:
+        """How many ids are in segments that are parts of documents."""
+        _, lengths, _ = self._segments(batch)
+        is_whole = self._flags(batch, "is_first") & self._flags(batch, "is_last")
+        return int(lengths[~is_whole].sum())
 
     def _are_full(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
         """Of no meaning here: segments say whether they are whole documents."""

@@ -25,7 +25,6 @@ from pipelines.shard_files import REPAIR, ShardFacts
 from pipelines.split_documents import Splitter
 from pipelines.token_lengths import token_lengths
 from pipelines.verify_order import OrderedRows, RowOrder
-from pipelines.verify_streamed import DocumentRows, StoredRow
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
@@ -73,14 +72,11 @@ class ShardCheck:
         tokenizer: that made the ids.
         settings: of the run.
         order: takes all rows, to see that they follow one another.
-        documents: where the rows of a document have to be encoded together: takes those of
-            documents of several rows.
         is_streamed: whether documents were encoded as streams, so that a row may end within a
             pre-token; else each piece stands for itself.
 
     Attributes:
-        passed_ids: of documents in several packed rows, that were not encoded again though all were
-            to be.
+        passed_ids: of rows that hold a part of a document, which gets other ids alone.
     """
 
     def __init__(
@@ -91,7 +87,6 @@ class ShardCheck:
         settings: RowSettings,
         *,
         order: RowOrder,
-        documents: DocumentRows | None = None,
         is_streamed: bool = False,
     ) -> None:
         self.passed_ids = 0
@@ -100,7 +95,6 @@ class ShardCheck:
         self._tokenizer = tokenizer
         self._settings = settings
         self._order = order
-        self._documents = documents
         self._is_streamed = is_streamed
         self._lengths = token_lengths(tokenizer)
         self._splitter = Splitter(settings.splits, settings.seed or 0) if settings.splits else None
@@ -110,8 +104,6 @@ class ShardCheck:
         self._sampled = 0
         # Whether the row before, perhaps of the batch before, may go on in the next.
         self._after_full = False
-        # `byte_start` of the row before, of those that are encoded together with others.
-        self._piece_start = -1
         order.begin(self._path, sidecar)
 
     def run(self, *, full: bool) -> int:
@@ -140,8 +132,7 @@ class ShardCheck:
                     # A row may have millions of ids: one of them is sample enough.
                     if full or self._sampled < 2 * _SAMPLE_IDS:
                         again += self._encode_again(batch, limit=share)
-                    if full or self._facts.tokens < _SAMPLE_IDS:
-                        self._follow_documents(batch, full=full)
+                    self.passed_ids += self._dependent_ids(batch)
                     self._facts.add(batch)
                     if batch.num_rows:
                         self._after_full = bool(self._are_full(batch)[-1])
@@ -279,36 +270,10 @@ class ShardCheck:
         self._sampled += seen
         return checked
 
-    def _follow_documents(self, batch: pa.RecordBatch, *, full: bool) -> None:
-        """Encode rows again that may have other ids alone than together with those before them."""
-        if self._documents is None:
-            return
-        parts, lasts = batch["part"].to_pylist(), batch["is_last"].to_pylist()
-        starts = batch["byte_start"].to_numpy()
-        seen = 0
-        for row in np.flatnonzero(~self._stand_alone(batch)).tolist():
-            if not full and seen > _SAMPLE_IDS:
-                break
-            ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
-            seen += len(ids)
-            number = self._facts.rows + row
-            part, is_boundary = parts[row], True
-            if self._is_streamed:
-                # A unit begins at a certain cut, and without a shuffle so does its first row.
-                begins = self._sidecar.part == number == 0 and self._settings.shuffle == "none"
-                is_boundary = begins or part == 0
-            elif starts[row] != self._piece_start:
-                part = 0
-            self._piece_start = int(starts[row])
-            stored = StoredRow(
-                f"{self._path}: row {number}",
-                batch["document_id"][row].as_py(),
-                part,
-                self._without_marks(ids, is_first=parts[row] == 0, is_last=lasts[row]),
-                is_last=lasts[row],
-                is_boundary=is_boundary,
-            )
-            self._documents.add(stored)
+    def _dependent_ids(self, batch: pa.RecordBatch) -> int:
+        """How many ids are in rows that get other ids alone than with the rows around them."""
+        lengths = pc.list_value_length(batch["input_ids"]).to_numpy()
+        return int(lengths[~self._stand_alone(batch)].sum())
 
     def _whole_documents(
         self, batch: pa.RecordBatch, first: int

@@ -6,15 +6,20 @@ import sys
 from argparse import Namespace
 
 from bpe.errors import OutputError
+from pipelines.arguments import UsageError
 from pipelines.commands import job
 from pipelines.count_artifact import COUNTS_MANIFEST, load_counts
 from pipelines.counted_nouns import counted
 from pipelines.exports.export_check import check_export
 from pipelines.folder_kinds import recognize
+from pipelines.input_lists import read_input_lists
+from pipelines.inputs import list_inputs
+from pipelines.manifest import read_manifest
 from pipelines.output_files import exists, join
 from pipelines.output_layout import MANIFEST, TOKENIZER_FOLDER
 from pipelines.tokenizer_files import find_models, load_copy
-from pipelines.verify import verify_output
+from pipelines.verify import Verified, verify_output
+from pipelines.verify_again import EncodedAgain, encode_again, recorded_options
 
 __all__ = ["run"]
 
@@ -23,9 +28,14 @@ def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.arguments` for the options."""
     job.use_storage_options(arguments)
     directory = arguments.directory
+    patterns = [*arguments.input, *read_input_lists(arguments.input_list)]
+    if arguments.units is not None and not patterns:
+        raise UsageError("verify: --units belongs to --input")
     models = [] if exists(join(directory, MANIFEST)) else find_models(directory)
     if not models:
-        _verify_other(directory, full=arguments.full)
+        _verify_other(directory, arguments, patterns)
+    elif patterns:
+        raise UsageError(f"verify: --input belongs to an output of encode, not to {directory}")
     for model in models:
         _verify_model(model)
     if models and exists(join(directory, "counts", COUNTS_MANIFEST)):
@@ -33,13 +43,15 @@ def run(arguments: Namespace) -> int:
     return 0
 
 
-def _verify_other(directory: str, *, full: bool) -> None:
+def _verify_other(directory: str, arguments: Namespace, patterns: list[str]) -> None:
     """Check what is no tokenizer.
 
     Raises:
         OutputError: nothing that can be checked is there.
     """
     place = recognize(directory)
+    if place.kind == "export" and patterns:
+        raise UsageError(f"verify: --input belongs to an output of encode, not to {directory}")
     if place.kind == "export":
         _verify_export(directory)
     elif place.kind in {"nothing", "other", "file"} and place.shards is None:
@@ -48,7 +60,7 @@ def _verify_other(directory: str, *, full: bool) -> None:
             "export"
         )
     else:
-        _verify_shards(directory, full=full)
+        _verify_shards(directory, arguments, patterns)
 
 
 def _verify_export(directory: str) -> None:
@@ -62,45 +74,75 @@ def _verify_export(directory: str) -> None:
     )
 
 
-def _verify_shards(directory: str, *, full: bool) -> None:
-    done = verify_output(directory, full=full)
+def _verify_shards(directory: str, arguments: Namespace, patterns: list[str]) -> None:
+    done = verify_output(directory, full=arguments.full)
     job.tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
+    again = _encode_again(directory, arguments, patterns) if patterns else None
+    sys.stdout.write(
+        f"{directory} is whole: {counted(done.shards, 'shard')}, {counted(done.rows, 'row')}, "
+        f"{counted(done.tokens, 'token')}\n"
+        f"checked: {_checked(done)}\n"
+        + (f"checked: {_compared(again)}\n" if again else "")
+        + f"not checked: {_unchecked(done, again, full=arguments.full)}\n"
+    )
+
+
+def _encode_again(directory: str, arguments: Namespace, patterns: list[str]) -> EncodedAgain:
+    manifest = read_manifest(directory)
+    read = recorded_options(manifest, include=arguments.include, exclude=arguments.exclude)
+    inputs = list_inputs(patterns, read)
+    return encode_again(directory, manifest, inputs, read, units=arguments.units)
+
+
+def _checked(done: Verified) -> str:
     size = "bytes of text, " if done.text_bytes else ""
     lists = counted(done.rejects_files, "list of rejects", "lists of rejects")
     rejects = f"{lists}, " if done.rejects_files else ""
     layout = "padding, " * done.packed + "the split of each document, " * done.split
     unit = "whole document" if done.packed else "row"
-    again = nothing = ""
-    if done.encoded_again:
-        again = f"; {counted(done.encoded_again, unit)} encoded again gave the same ids"
-    elif done.rows:
-        nothing = f"whether the texts get these ids: no {unit} stands alone" + (
-            ", " if full else " in the sample (--full encodes all), "
-        )
-    passed = (
-        f"{counted(done.passed_over, 'row')} of streamed documents that cannot be encoded alone"
-        f"{'' if full else ' (--full encodes whole documents)'}, "
-        if done.passed_over
-        else ""
-    )
-    divided = (
-        f"{counted(done.passed_ids, 'id')} of documents divided among packed rows, not encoded "
-        "again, "
-        if done.passed_ids
+    again = (
+        f"; {counted(done.encoded_again, unit)} encoded again gave the same ids"
+        if done.encoded_again
         else ""
     )
     rows = "order of rows, " if done.ordered else ""
-    order = "the order of the shuffle, " if done.shuffled else ""
-    order += "" if done.ordered else "the order of best-fit's rows, "
-    sys.stdout.write(
-        f"{directory} is whole: {counted(done.shards, 'shard')}, {counted(done.rows, 'row')}, "
-        f"{counted(done.tokens, 'token')}\n"
-        f"checked: each shard's sha256, columns, ids, {rows}BOS and EOS, {layout}{size}counts; "
-        f"sidecars, totals, settings and their digest, {rejects}the tokenizer and its golden "
-        f"texts{again}\n"
-        f"not checked: {nothing}{passed}{divided}{order}the input files, and what the manifest "
-        "says of plan, program and backend\n"
+    return (
+        "the ranges of the input that units read; each shard's sha256, columns, ids, "
+        f"{rows}file, place and id of each document, BOS and EOS, {layout}{size}counts; "
+        f"sidecars, totals, settings and their digest, {rejects}the tokenizer, its files and "
+        f"golden texts{again}"
     )
+
+
+def _compared(again: EncodedAgain) -> str:
+    """What was encoded again from the input."""
+    which = f"{again.units} of {counted(again.all_units, 'unit')}"
+    if again.shards:
+        return f"{which} encoded again from the input: {counted(again.shards, 'shard')}, same bytes"
+    return f"{which} encoded again from the input: the same rows, before the shuffle"
+
+
+def _unchecked(done: Verified, again: EncodedAgain | None, *, full: bool) -> str:
+    rest = "what the manifest says of program and backend"
+    if again is not None and again.shards and again.units == again.all_units:
+        return rest
+    items = []
+    if again is not None:
+        items.append("the units that were not encoded again")
+    if done.rows and not done.encoded_again:
+        unit = "whole document" if done.packed else "row"
+        sample = "" if full else " in the sample (--full looks at all)"
+        items.append(f"whether the texts get these ids: no {unit} stands alone{sample}")
+    if done.passed_ids:
+        items.append(
+            f"{counted(done.passed_ids, 'id')} of documents in several rows, which cannot be "
+            "encoded alone"
+        )
+    if not done.ordered:
+        items.append("the order of best-fit's rows")
+    if again is None:
+        items.append("that the text is that of the input files (--input encodes them again)")
+    return ", ".join([*items, f"and {rest}"])
 
 
 def _verify_model(directory: str) -> None:

@@ -17,17 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe.cut_points import CutFinder
-from bpe.errors import OutputError
 from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from pipelines import TokenShards, cut_pieces, encode_pieces
-from pipelines.commands import verify
 from pipelines.inputs import ReadOptions, list_inputs
 from pipelines.plan import make_plan
 from pipelines.read_documents import read_unit
 from pipelines.rejects import Rejects
-from pipelines.verify import Verified
-from pipelines.verify_streamed import DocumentRows, StoredRow
 
 SPECIAL = "<|end|>"
 MERGES = [
@@ -106,71 +102,9 @@ def test_ids_are_those_of_the_whole(
     assert manifest["totals"]["bytes"] == len(TEXT)
     assert manifest["totals"]["special_text"] == {SPECIAL: TEXT.count(SPECIAL.encode())}
     assert manifest["totals"]["accepted"]["streamed"] >= 1
-    verified = run("verify", output, "--full")
+    verified = run("verify", output)
     assert verified.code == 0, verified.err
-    assert f"; {len(found):,} rows encoded again gave the same ids" in verified.out
-    assert "streamed documents" not in verified.out
-
-
-def follow(tokenizer: Tokenizer, ids: Any, size: int, **options: bool) -> DocumentRows:
-    """Follows a document of these ids, `size` to a row."""
-    followed = DocumentRows(
-        tokenizer, limit_bytes=1500, special_text="text", ends_at_boundary=True, **options
-    )
-    starts = range(0, len(ids), size)
-    for part, start in enumerate(starts):
-        row = ids[start : start + size].astype(np.uint32)
-        is_last = start == starts[-1]
-        place = f"shard: row {part}"
-        followed.add(StoredRow(place, "a", part, row, is_last=is_last, is_boundary=part == 0))
-    followed.close()
-    return followed
-
-
-def test_other_ids_for_the_text_of_a_streamed_document_are_found(tmp_path: Path) -> None:
-    tokenizer = save(tmp_path / "model", "none")
-    whole = tokenizer.encode(TEXT)
-    done = follow(tokenizer, whole, 97, follows=True)
-    assert (done.checked, done.passed) == (-(-len(whole) // 97), 0)
-    place = int(np.flatnonzero(whole == tokenizer.token_id("aa"))[0])
-    letters = [tokenizer.token_id("a")] * 2
-    other = np.concatenate([whole[:place], letters, whole[place + 1 :]])
-    with pytest.raises(
-        OutputError, match=rf"^shard: row {place // 97} \(a\): encoding the text of"
-    ):
-        follow(tokenizer, other, 97, follows=True)
-
-
-def test_rows_that_do_not_stand_for_themselves_are_counted(
-    tmp_path: Path, run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tokenizer = save(tmp_path / "model", "cl100k", [(b"=", b"t"), (b"h", b"e")])
-    # The second row is "=the": alone, it is a word with a sign before it, and "=t" a token.
-    whole = tokenizer.encode(b"==the")
-    assert tokenizer.encode(b"=the").tolist() != whole[1:].tolist()
-    alone = follow(tokenizer, whole, 1, follows=False)
-    assert (alone.checked, alone.passed) == (4, 0)
-    rows_of = [whole[:1], whole[1:]]
-    for follows, expected in ((False, (1, 1)), (True, (2, 0))):
-        followed = DocumentRows(
-            tokenizer,
-            limit_bytes=1500,
-            special_text="text",
-            follows=follows,
-            ends_at_boundary=False,
-        )
-        for part, ids in enumerate(rows_of):
-            followed.add(StoredRow("", "a", part, ids, is_last=part == 1, is_boundary=part == 0))
-        assert (followed.checked, followed.passed) == expected
-    (tmp_path / "a.txt").write_bytes(TEXT)
-    output = tmp_path / "out"
-    encode = ("encode", "--input", tmp_path / "a.txt", "--tokenizer", tmp_path / "model")
-    assert run(*encode, "--output", output).code == 0
-    monkeypatch.setattr(verify, "verify_output", lambda *_, **__: Verified(passed_over=1234))
-    told = run("verify", output).out
-    assert "not checked: 1,234 rows of streamed documents that cannot be encoded alone" in told
-    assert "(--full encodes whole documents)" in told
-    assert "--full" not in run("verify", output, "--full").out
+    assert "ids of documents in several rows, which cannot be encoded alone" in verified.out
 
 
 @pytest.mark.usefixtures("small_streams")
@@ -188,9 +122,10 @@ def test_all_rows_are_encoded_again_whatever_the_layout(
         *("--shard-bytes", 4000, "--document-separator", "@@"),
     )
     assert done.code == 0, done.err
-    verified = run("verify", output, "--full")
+    verified = run("verify", output, "--full", "--input", tmp_path / "a.txt")
     assert verified.code == 0, verified.err
-    assert f"; {len(rows(output))} rows encoded again gave the same ids" in verified.out
+    assert "encoded again from the input: " in verified.out
+    assert ", same bytes" in verified.out
 
 
 def check_rows(tokenizer: Tokenizer, found: list[dict[str, Any]], longest: int) -> None:

@@ -224,8 +224,9 @@ def test_changed_lists_of_rejects_are_found(
 
 def test_it_says_what_it_checked_and_what_not(output: Path, run: Run) -> None:
     done = run("verify", output)
-    assert "checked: each shard's sha256" in done.out
-    assert "not checked: the input files" in done.out
+    assert "checked: the ranges of the input that units read; each shard's sha256" in done.out
+    assert "that the text is that of the input files (--input encodes them again)" in done.out
+    assert "what the manifest says of program and backend" in done.out
 
 
 def test_an_unfinished_folder_is_said_to_be_one(output: Path, run: Run) -> None:

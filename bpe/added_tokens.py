@@ -122,6 +122,24 @@ class AddedSearch:
                 ]
         return stretches
 
+    def last_border(self, text: bytes, find: Find, at_most: int | None = None) -> int:
+        """Last place of a text that no match spans, whatever follows the text; 0 if there is none.
+
+        text: begins a document, or behind a place that no match spans. What is found in it is then
+        what is found before the border, and behind it. at_most: a place that is known to be early
+        enough; None for one that leaves room for a token of each pass.
+        """
+        border = max(0, len(text) - 3 * self.longest) if at_most is None else at_most
+        spans = [(start, end) for start, end, _ in self.matches(text, is_second=False)]
+        for start, end, token_id in self.cut(text, find | Find.FIRST):
+            if token_id is None:
+                inner = self.matches(text[start:end], is_second=True)
+                spans += [(start + first, start + last) for first, last, _ in inner]
+        for start, end in sorted(spans, reverse=True):
+            if start < border < end:
+                border = start
+        return border
+
     def matches(self, text: bytes, *, is_second: bool) -> Iterator[tuple[int, int, AddedToken]]:
         """What one pass finds, whether it counts or not."""
         pattern, tokens = self._patterns[is_second], self._passes[is_second]

@@ -15,6 +15,7 @@ import codecs
 import re
 from collections.abc import Collection
 
+from bpe.added_tokens import AddedSearch, Find
 from bpe.long_pieces import CASE_CLASSES
 from bpe.schemes import Scheme
 from bpe.unicode_classes import OTHER, ClassTranslation
@@ -51,6 +52,8 @@ class CutFinder:
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
         start anew behind it; with `text` and `reject` it is text like any other.
+    added, find: how added tokens that end documents are found, where a vocabulary has some; their
+        texts are among special_tokens, and special_text plays no part.
     streams: whether a stretch that shows no cut may be handed on as `streamed_cut` divides it, for
         one who can encode it all the same.
     """
@@ -62,12 +65,19 @@ class CutFinder:
         *,
         special_text: str = "text",
         streams: bool = False,
+        added: AddedSearch | None = None,
+        find: Find = Find.NOTHING,
     ) -> None:
         self.scheme = scheme
         self.streams = streams
+        self._added = added
+        self._find = find
         self._specials_end_documents = special_text == "allow"
         self._special_tokens = sorted(special_tokens, key=len, reverse=True)
         self._longest_special = max(map(len, self._special_tokens), default=0)
+        self._by_start: dict[bytes, list[bytes]] = {}
+        for token in self._special_tokens:
+            self._by_start.setdefault(token[:2], []).append(token)
         self._any_special = re.compile(b"|".join(map(re.escape, self._special_tokens)))
         self._classes: dict[int, str] = {} if scheme.name == "superbpe" else _TO_CLASSES
         pattern = _CERTAIN_CUTS.get(scheme.name)
@@ -121,7 +131,14 @@ class CutFinder:
         if self._cuts is None:
             return None
         highest = len(data) - max(1, self._longest_special)
-        start = self._end_of_last_special(data, highest) if self._specials_end_documents else 0
+        start = 0
+        if self._added is not None:
+            found = self._end_of_last_added(data, self._added)
+            if found is None:
+                return None
+            start, highest = found
+        elif self._specials_end_documents:
+            start = self._end_of_last_special(data, highest)
         text, _ = codecs.utf_8_decode(data[start:], "surrogateescape", False)
         classes = text.translate(CASE_CLASSES)
         # o200k may go back from the end of a run of capitals to before them, which is open for the
@@ -166,11 +183,25 @@ class CutFinder:
         return cut
 
     def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
-        for token in self._special_tokens:
-            around = bytes(data[max(0, cut - len(token) + 1) : cut + len(token) - 1])
-            if token in around:
-                return True
-        return False
+        reach = max(0, self._longest_special - 1)
+        first = max(0, cut - reach)
+        around = bytes(data[first : cut + reach])
+        return any(
+            around.startswith(token, start) and start + len(token) > cut - first
+            for start in range(cut - first)
+            for token in self._by_start.get(around[start : start + 2], ())
+        )
+
+    def _end_of_last_added(self, data: bytes, added: AddedSearch) -> tuple[int, int] | None:
+        """End of the last added token, 0 if there is none, and how far that is certain.
+
+        None if a match that does not count lies across that end.
+        """
+        highest = added.last_border(data, self._find)
+        stretches = added.cut(data[:highest], self._find)
+        start = max((end for _, end, token_id in stretches if token_id is not None), default=0)
+        is_border = start == 0 or added.last_border(data, self._find, start) == start
+        return (start, highest) if is_border else None
 
     def _end_of_last_special(self, data: bytes, highest: int) -> int:
         end = 0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpe.added_stream import AddedStream
 from bpe.added_tokens import Find
 from bpe.backend import Decoder, Encoder, get_backend
+from bpe.cut_points import CutFinder
 from bpe.errors import InputError, SettingsError
 from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
@@ -53,7 +56,7 @@ class DocumentEncoder:
         data = _document_bytes(text)
         find = self._find(special_text)
         if special_text == "reject":
-            self._reject(data, "text")
+            self._reject(pa.array([data], pa.large_binary()), lambda _: "text")
         return self._encode(data, find)
 
     def encode_ordinary(self, data: bytes) -> npt.NDArray[np.uint32]:
@@ -67,8 +70,7 @@ class DocumentEncoder:
         array = binary_array(texts)
         find = self._find(special_text)
         if special_text == "reject":
-            for row in self.rows_that_may_hold_specials(array):
-                self._reject(array[row].as_py(), f"texts[{row}]")
+            self._reject(array, lambda row: f"texts[{row}]")
         encoded = self._encode_array(array, find, threads)
         return encoded.cast(pa.large_list(self.id_type))
 
@@ -80,13 +82,34 @@ class DocumentEncoder:
         """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
         return self._decoder().decode_array(id_list_array(ids), threads=threads)
 
-    def stream(self, limit_bytes: int, block_bytes: int) -> StreamEncoder:
+    def stream(
+        self, special_text: str, limit_bytes: int, block_bytes: int
+    ) -> StreamEncoder | AddedStream:
         """Encoder of one document in chunks; see `Tokenizer.stream_encoder`."""
         if self._model.normalizer is not None:
             raise SettingsError(
                 f"documents of this vocabulary are normalized ({self._model.normalizer}) as a "
                 "whole, and cannot be encoded in chunks; use encode"
             )
+        whole = self._model.whole_document_token(special_text)
+        if whole is not None:
+            raise SettingsError(
+                f"added token {whole.text!r} depends on the text around it, so that documents of "
+                "this vocabulary cannot be encoded in chunks; use encode"
+            )
+        find = self._find(special_text)
+        if not find:
+            return self._ordinary_stream(limit_bytes, block_bytes)
+        return AddedStream(
+            self._model.added_search,
+            find,
+            self._encode_ordinary_texts,
+            partial(self._ordinary_stream, limit_bytes, block_bytes),
+            limit_bytes=limit_bytes,
+            block_bytes=block_bytes,
+        )
+
+    def _ordinary_stream(self, limit_bytes: int, block_bytes: int) -> StreamEncoder:
         model = self._model
         return StreamEncoder(
             model.scheme,
@@ -98,11 +121,32 @@ class DocumentEncoder:
             block_bytes=block_bytes,
         )
 
-    @property
-    def streams(self) -> bool:
+    def _encode_ordinary_texts(self, texts: Sequence[bytes]) -> list[npt.NDArray[np.uint32]]:
+        encoded = self._encoder().encode_array(pa.array(texts, pa.large_binary()))
+        offsets = encoded.offsets.to_numpy()
+        values = encoded.values.to_numpy().astype(np.uint32)
+        return [values[start:end] for start, end in pairwise(offsets)]
+
+    def streams(self, special_text: str) -> bool:
         """Whether documents can be encoded in chunks; see `Tokenizer.streams`."""
         is_scheme = self._model.scheme.is_named and self._model.normalizer is None
-        return is_scheme and self._has_merge_order
+        is_free = self._model.whole_document_token(special_text) is None
+        return is_scheme and is_free and self._has_merge_order
+
+    def cut_finder(self, special_text: str) -> CutFinder:
+        """Where documents may be cut; see `Tokenizer.cut_finder`."""
+        model = self._model
+        # Normalization, or a token that looks around, may join the two sides of a cut.
+        is_whole = model.normalizer is not None or model.whole_document_token(special_text)
+        find = self._find(special_text)
+        return CutFinder(
+            get_scheme("none") if is_whole else model.scheme,
+            [token.text.encode() for token in model.added_tokens],
+            special_text=special_text,
+            streams=self.streams(special_text),
+            added=model.added_search if find else None,
+            find=find,
+        )
 
     @cached_property
     def _final_tokens(self) -> FinalTokens | None:
@@ -187,44 +231,40 @@ class DocumentEncoder:
         encoded = self._encoder().encode_array(pa.array(texts, pa.large_binary()))
         return join_id_lists(encoded.cast(pa.large_list(self.id_type)), plans)
 
-    def rows_that_may_hold_specials(self, array: pa.LargeBinaryArray) -> list[int]:
-        """Rows in which the text of a special token occurs, as it is or in its normal form."""
+    def first_special(self, array: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
+        """First special token that counts in an array: row, start and text."""
+        specials = {token.id: token.text for token in self._model.added_tokens if token.special}
         rows = set(self._model.specials.rows_with_hits(array))
         if self._model.normalizer is not None:
             added = self._model.encoding_model.added_tokens
             normal = SpecialTokens({token.text: token.id for token in added if token.special})
             rows.update(normal.rows_with_hits(normalize_array(self._model.normalizer, array)))
-        return sorted(rows)
-
-    def find_special(self, data: bytes) -> tuple[int, int, int] | None:
-        """First special token that counts in a document: start, end and id.
-
-        In a document that is not in its normal form, places may be those of the normal form.
-        """
-        found = self._encoder().cut(data, Find.ADDED | Find.SPECIALS | Find.FIRST)
-        specials = set(self._model.special_tokens.values())
-        for start, end, token_id in found:
-            if token_id in specials:
-                return start, end, token_id
-            if token_id is None:
-                text = self._model.normalize(data[start:end])
-                again = self._encoder().cut(text, Find.ADDED | Find.SPECIALS | Find.SECOND)
-                for begin, stop, inner_id in again:
-                    if inner_id in specials:
-                        return start + begin, start + stop, inner_id
+        for row in sorted(rows):
+            for start, token_id in self._places(array[row].as_py()):
+                if token_id in specials:
+                    return row, start, specials[token_id]
         return None
 
-    def _reject(self, data: bytes, place: str) -> None:
-        found = self.find_special(data)
+    def _places(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Starts and ids of all added tokens of a document, special ones counting."""
+        find = Find.ADDED | Find.SPECIALS
+        for start, end, token_id in self._encoder().cut(data, find | Find.FIRST):
+            if token_id is not None:
+                yield start, token_id
+                continue
+            text = self._model.normalize(data[start:end])
+            for begin, _, inner_id in self._encoder().cut(text, find | Find.SECOND):
+                if inner_id is not None:
+                    yield start + begin, inner_id
+
+    def _reject(self, array: pa.LargeBinaryArray, name: Callable[[int], str]) -> None:
+        found = self.first_special(array)
         if found is not None:
-            start, _, token_id = found
+            row, start, token = found
             raise InputError(
-                f"{place} holds the special token {self._text_of(token_id)!r} at byte {start}; "
+                f"{name(row)} holds the special token {token!r} at byte {start}; "
                 'pass special_text="text" to take it as ordinary text, or "allow" for its id'
             )
-
-    def _text_of(self, token_id: int) -> str:
-        return next(token.text for token in self._model.added_tokens if token.id == token_id)
 
     def forget_encoder(self) -> None:
         """Free the encoder with its caches; see `Tokenizer.forget_encoder`."""

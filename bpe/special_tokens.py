@@ -131,6 +131,14 @@ class SpecialTokens:
             position = end
         return hits
 
+    def first(self, texts: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
+        """First special token in an array of texts: its row, the byte where it starts, its text."""
+        for row in self.rows_with_hits(texts)[:1]:
+            data = texts[row].as_py()
+            start, end, _ = self.find(data) or (0, 0, 0)
+            return row, start, data[start:end].decode()
+        return None
+
     def check_against(self, tokens: Mapping[int, bytes]) -> None:
         """Raise `VocabularyError` if a token has the id of a special token, or spells one."""
         taken = {token_id: text for text, token_id in self._ids.items() if token_id in tokens}

@@ -24,12 +24,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe.added_stream import AddedStream
 from bpe.added_tokens import AddedToken
+from bpe.cut_points import CutFinder
 from bpe.document_encoder import DocumentEncoder
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
 from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
+from bpe.id_arrays import binary_array
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.stream_encoder import StreamEncoder
@@ -51,6 +54,7 @@ class Tokenizer:
     Byte input may be any bytes. With an NFC normalizer (some imported vocabularies) documents are
     normalized first; bytes that are not valid UTF-8 stay as they are, and the valid stretches
     between them are normalized. Such a tokenizer is `lossy`: decoding gives the normal form.
+    Added tokens that take the white space next to them are lossy too.
     """
 
     def __init__(self, model: TokenizerModel, *, directory: PathLike | None = None) -> None:
@@ -240,8 +244,15 @@ class Tokenizer:
 
     @property
     def lossy(self) -> bool:
-        """Whether decoding may give other bytes than were encoded: only with a normalizer."""
-        return self._model.normalizer is not None
+        """Whether decoding may give other bytes than were encoded, special tokens being text."""
+        return self.is_lossy()
+
+    def is_lossy(self, special_text: str = "text") -> bool:
+        """Whether decoding may give other bytes than were encoded, by a policy.
+
+        With a normalizer, and with added tokens that take white space next to them.
+        """
+        return self._model.normalizer is not None or bool(self._model.lossy_tokens(special_text))
 
     @property
     def training(self) -> dict[str, Any]:
@@ -298,6 +309,13 @@ class Tokenizer:
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
+    def first_special(self, texts: pa.Array | pa.ChunkedArray) -> tuple[int, int, str] | None:
+        """First special token that "allow" would find: its row, the byte where it starts, its text.
+
+        In a document that is not in its normal form the byte may be that of the normal form.
+        """
+        return self._documents.first_special(binary_array(texts))
+
     def forget_encoder(self) -> None:
         """Free what encoding keeps, such as each thread's cache; it is made again when needed."""
         self._documents.forget_encoder()
@@ -306,22 +324,35 @@ class Tokenizer:
     def streams(self) -> bool:
         """Whether `stream_encoder` takes any document in bounded memory.
 
-        Not with a normalizer, a pattern of the user's, or merges that come before their parts'.
+        Not with a normalizer, a pattern of the user's, merges that come before their parts', or
+        added tokens that look at the text around them.
         """
-        return self._documents.streams
+        return self.can_stream()
+
+    def can_stream(self, special_text: str = "text") -> bool:
+        """The same by a policy; see `streams`."""
+        return self._documents.streams(special_text)
+
+    def cut_finder(self, special_text: str = "text") -> CutFinder:
+        """Finder of places where a document may be cut so that its parts have its ids."""
+        return self._documents.cut_finder(special_text)
 
     def stream_encoder(
-        self, *, limit_bytes: int = 256 << 20, block_bytes: int = 1 << 20
-    ) -> StreamEncoder:
+        self,
+        *,
+        special_text: str = "text",
+        limit_bytes: int = 256 << 20,
+        block_bytes: int = 1 << 20,
+    ) -> StreamEncoder | AddedStream:
         """Encoder of one document that comes in chunks of bytes, cut anywhere.
 
-        Its ids are those of `encode(document)`; the text of special tokens is ordinary text.
-        limit_bytes: bytes that may have to be kept because their tokens depend on what follows: a
-        block or so; the longest pre-token where `streams` is false, or with a pattern of the
-        user's the whole document. Memory: a few times that at most. Raises `SettingsError` for a
-        vocabulary with a normalizer.
+        Its ids are those of `encode(document)`. special_text: "text" or "allow". limit_bytes: bytes
+        that may have to be kept because their tokens depend on what follows: a block or so; the
+        longest pre-token where `streams` is false, or with a pattern of the user's the whole
+        document. Memory: a few times that at most. Raises `SettingsError` for a vocabulary with a
+        normalizer, or with added tokens that look at the text around them.
         """
-        return self._documents.stream(limit_bytes, block_bytes)
+        return self._documents.stream(special_text, limit_bytes, block_bytes)
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; a special token's are its text.

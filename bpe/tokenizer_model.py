@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from bpe.added_tokens import AddedToken, check_added_tokens, special_added_tokens
+from bpe.added_tokens import AddedSearch, AddedToken, check_added_tokens, special_added_tokens
 from bpe.backend import TIE_ORDERS, EncodingModel
 from bpe.errors import InputError, SettingsError, VocabularyError
 from bpe.normalization import normalize
@@ -172,6 +172,34 @@ class TokenizerModel:
             for token in self.added_tokens
         )
         return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme, added)
+
+    @cached_property
+    def added_search(self) -> AddedSearch:
+        """What finds the added tokens, by the specification."""
+        return AddedSearch(self.encoding_model.added_tokens)
+
+    def whole_document_token(self, special_text: str) -> AddedToken | None:
+        """Token that counts by a policy and for which a document must be seen as a whole, if any.
+
+        It looks at the text around it, or its text is not what it decodes to.
+        """
+        for token in self.added_tokens:
+            counts = special_text == "allow" or not token.special
+            if counts and (token.looks_around or not self._decodes_to_itself(token)):
+                return token
+        return None
+
+    def lossy_tokens(self, special_text: str) -> list[AddedToken]:
+        """Tokens that count by a policy and decode to another text than they are found in."""
+        return [
+            token
+            for token in self.added_tokens
+            if (special_text == "allow" or not token.special)
+            and (token.lstrip or token.rstrip or not self._decodes_to_itself(token))
+        ]
+
+    def _decodes_to_itself(self, token: AddedToken) -> bool:
+        return self.all_tokens[token.id] == token.text.encode()
 
     def normalize(self, data: bytes) -> bytes:
         """Normal form of a text, if the model has a normalizer; invalid bytes stay."""

@@ -201,7 +201,7 @@ def _count_batch(
         )
     except BpeError as error:
         if settings.special_text == "reject":
-            refuse_special_text(settings.specials(), batch, unit)
+            refuse_special_text(settings.specials().first, batch, unit)
         sources = ", ".join(sorted({part.file.path for part in unit.ranges}))
         raise type(error)(f"{sources}: {error}") from error
     if not settings.first_positions:

@@ -14,11 +14,8 @@ from collections.abc import Iterator
 import apache_beam as beam
 import pyarrow.compute as pc
 
-from bpe.cut_points import CutFinder
 from bpe.errors import SettingsError
 from bpe.process_memory import give_back_memory
-from bpe.schemes import get_scheme
-from bpe.tokenizer import Tokenizer
 from pipelines.document_keys import DocumentKeys
 from pipelines.encode_pieces import PieceEncoder
 from pipelines.encode_settings import EncodeSettings
@@ -171,7 +168,7 @@ class UnitEncoder:
             eos=settings.eos,
             max_row_tokens=cap,
         )
-        finder = _cut_finder(tokenizer, settings.special_text)
+        finder = tokenizer.cut_finder(settings.special_text)
         limit = settings.read.max_row_bytes
         encoder = PieceEncoder(tokenizer, settings.special_text, self._unit, limit_bytes=limit)
         for read in read_unit(self._unit, settings.read, finder, self._rejects):
@@ -191,10 +188,3 @@ class UnitEncoder:
         count_documents(documents=self._documents, size=self._text_bytes, tokens=self._tokens)
         count_rejects(self._rejects.counts)
         return unit_totals(self._output, self._rejects, self._special_hits, packing)
-
-
-def _cut_finder(tokenizer: Tokenizer, special_text: str) -> CutFinder:
-    specials = [token.encode() for token in tokenizer.special_tokens]
-    # Normalization may join what stands on the two sides of a cut.
-    scheme = tokenizer.scheme if tokenizer.normalizer is None else get_scheme("none")
-    return CutFinder(scheme, specials, special_text=special_text, streams=tokenizer.streams)

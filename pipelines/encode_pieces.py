@@ -11,12 +11,12 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from bpe.added_stream import AddedStream
 from bpe.errors import BpeError, SettingsError
-from bpe.stream_encoder import StreamLimitError
+from bpe.stream_encoder import StreamEncoder, StreamLimitError
 from bpe.tokenizer import Tokenizer
 from pipelines.plan import Unit
 from pipelines.special_text import refuse_special_text
-from pipelines.text_stream import TextStream
 from pipelines.token_lengths import token_lengths
 from schemas.documents import DOCUMENT_PIECES
 
@@ -78,18 +78,17 @@ class PieceEncoder:
             return self._tokenizer.encode_batch(pieces["text"], special_text=self._special_text)
         except BpeError as error:
             if self._special_text == "reject":
-                refuse_special_text(self._tokenizer.specials, pieces, self._unit)
+                refuse_special_text(self._tokenizer.first_special, pieces, self._unit)
             raise type(error)(f"{_place(pieces)}: {error}") from error
 
     def _stream(self, piece: pa.RecordBatch, *, goes_on: bool) -> Iterator[_Encoded]:
         if self._special_text == "reject":
-            refuse_special_text(self._tokenizer.specials, piece, self._unit)
+            refuse_special_text(self._tokenizer.first_special, piece, self._unit)
         if self._stretch is None:
-            stream = TextStream(
-                self._tokenizer,
+            stream = self._tokenizer.stream_encoder(
+                special_text=self._special_text,
                 limit_bytes=self._limit,
                 block_bytes=_block_bytes(self._limit),
-                cuts_at_specials=self._special_text == "allow",
             )
             self._stretch = _Stretch(self._tokenizer, piece, stream)
             self.streamed += 1
@@ -122,7 +121,9 @@ class _Stretch:
         byte_start: place in the file of the first byte without ids.
     """
 
-    def __init__(self, tokenizer: Tokenizer, piece: pa.RecordBatch, stream: TextStream) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, piece: pa.RecordBatch, stream: StreamEncoder | AddedStream
+    ) -> None:
         self.byte_start: int = piece["byte_start"][0].as_py()
         self._tokenizer = tokenizer
         self._lengths = token_lengths(tokenizer)

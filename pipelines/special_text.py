@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 from bpe.errors import InputError
-from bpe.special_tokens import SpecialTokens
 from pipelines.file_formats import TABLE_FORMATS
 from pipelines.plan import Unit
 
 __all__ = ["refuse_special_text"]
 
+FindFirst = Callable[[pa.LargeBinaryArray], tuple[int, int, str] | None]
 
-def refuse_special_text(specials: SpecialTokens, batch: pa.RecordBatch, unit: Unit) -> None:
+
+def refuse_special_text(find_first: FindFirst, batch: pa.RecordBatch, unit: Unit) -> None:
     """Refuse the first row that holds a special token, by file, document and byte.
 
     Args:
-        specials: what to look for.
+        find_first: says where some documents hold a special token first: row, byte, token.
         batch: `schemas.documents.DOCUMENT_PIECES`.
         unit: that the batch was read from.
 
     Raises:
         InputError: a row holds one.
     """
-    rows = specials.rows_with_hits(batch["text"])
-    if not rows:
+    found = find_first(batch["text"])
+    if found is None:
         return
-    row = rows[0]
-    data = batch["text"][row].as_py()
-    start, end, _ = specials.find(data) or (0, 0, 0)
+    row, start, token = found
     source, begin = batch["source"][row].as_py(), batch["byte_start"][row].as_py()
     formats = {part.file.format for part in unit.ranges if part.file.source == source}
     if formats & TABLE_FORMATS:
@@ -40,6 +41,6 @@ def refuse_special_text(specials: SpecialTokens, batch: pa.RecordBatch, unit: Un
         place = f"in the row at byte {begin}"
     raise InputError(
         f"{source}: document {batch['document_id'][row].as_py()} holds the special token "
-        f"{data[start:end].decode()!r} {place}; remove it, or take it as ordinary text "
+        f"{token!r} {place}; remove it, or take it as ordinary text "
         "(--special-text=text) or as the special token (--special-text=allow)"
     )

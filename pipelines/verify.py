@@ -107,7 +107,7 @@ def verify_output(
         split=bool(settings.splits),
         shuffled=settings.shuffle != "none",
         ordered=settings.pack_mode != "best-fit",
-        text_bytes=not tokenizer.lossy,
+        text_bytes=not tokenizer.is_lossy(settings.special_text),
     )
     check = ShardCheck if settings.pack is None else PackedCheck
     streamed = _streamed_units(manifest, settings)

@@ -238,7 +238,7 @@ class ShardCheck:
 
     def _check_facts(self) -> None:
         found = dict(self._facts.__dict__)
-        if not self._tokenizer.lossy:
+        if not self._tokenizer.is_lossy(self._settings.special_text):
             found["bytes"] = self._text_bytes
         for name, value in found.items():
             said = getattr(self._sidecar, name)

@@ -132,7 +132,7 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
         "tie_order": model.tie_order,
         "whole_piece": model.whole_piece,
         "normalizer": model.normalizer,
-        "lossy": model.normalizer is not None,
+        "lossy": model.normalizer is not None or bool(model.lossy_tokens("text")),
         "added_tokens": [
             {**token.to_json(), "ordinary": token.id in model.tokens}
             for token in model.added_tokens

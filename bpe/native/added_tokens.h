@@ -86,10 +86,10 @@ class AddedTokens {
            [&](size_t from, size_t to) { on_text(start + from, start + to); },
            [&](size_t from, size_t to, uint32_t id) { on_token(start + from, start + to, id); });
     };
-    if (!search.first_pass || first_.empty()) {
-      cut_again(0, size);
-    } else if (!search.second_pass || second_.empty()) {
+    if (search.first_pass && (second_.empty() || !search.second_pass)) {
       pass(first_, text, size, search.specials, on_text, on_token);
+    } else if (!search.first_pass || first_.empty()) {
+      cut_again(0, size);
     } else {
       pass(first_, text, size, search.specials, cut_again, on_token);
     }

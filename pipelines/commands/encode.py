@@ -60,7 +60,7 @@ def run(arguments: Namespace) -> int:
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
     tokenizer = load_given_tokenizer(arguments)
-    job.tell_lossy(tokenizer)
+    job.tell_lossy(tokenizer, arguments.special_text)
     settings = _settings(arguments, tokenizer, read)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)

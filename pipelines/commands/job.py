@@ -199,12 +199,25 @@ def text_line(size: int) -> str:
     return f"bytes of text    {exact}{'' if size < _KILOBYTE else f' ({rounded})'}"
 
 
-def tell_lossy(tokenizer: Tokenizer) -> None:
-    """Note that ids of a tokenizer that normalizes do not give back every text as it was."""
-    if tokenizer.lossy:
+def tell_lossy(tokenizer: Tokenizer, special_text: str = "text") -> None:
+    """Note that ids of a tokenizer do not give back every text as it was.
+
+    Args:
+        tokenizer: of the run.
+        special_text: of the run.
+    """
+    if tokenizer.normalizer is not None:
         note(
             f"note: the tokenizer normalizes text ({tokenizer.normalizer}): decoding gives the "
             "normal form, not always the bytes of the input"
+        )
+    lossy = tokenizer.model.lossy_tokens(special_text)
+    if lossy:
+        names = ", ".join(repr(token.text) for token in lossy[:_SHOWN_TOKENS])
+        more = " and others" if len(lossy) > _SHOWN_TOKENS else ""
+        note(
+            f"note: tokens of this vocabulary take the white space next to them ({names}{more}): "
+            "decoding does not give it back"
         )
 
 

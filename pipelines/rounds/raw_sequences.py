@@ -113,7 +113,7 @@ def read_sequences(
     )
     for batch in read_unit(unit, read, finder, rejects):
         if special_text == "reject":
-            refuse_special_text(specials, batch, unit)
+            refuse_special_text(specials.first, batch, unit)
         totals.documents += pc.sum(batch["is_last"]).as_py()
         totals.special_text.update(specials.count(batch["text"]))
         found = cutter.cut(batch)

@@ -7,12 +7,13 @@ import unicodedata
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe import InputError, Tokenizer, VocabularyError
+from bpe import InputError, SettingsError, Tokenizer, VocabularyError
 from bpe.added_tokens import AddedSearch, AddedToken, Find
 from bpe.backend import get_backend
 from bpe.formats.tokenizer_json import render_tokenizer_json
@@ -223,3 +224,85 @@ def test_what_cannot_be_looked_for_is_refused() -> None:
             ],
             "NFC",
         )
+
+
+# ---- in parts ------------------------------------------------------------------------------
+
+
+def plain_flags(tokens: list[AddedToken]) -> list[AddedToken]:
+    """The same tokens without flags that look around, and without bytes that are others' ids."""
+    return [
+        replace(token, lstrip=False, rstrip=False, single_word=False)
+        for token in tokens
+        if token.text.isascii()
+    ]
+
+
+@pytest.mark.usefixtures("backend")
+@given(data=st.data(), policy=st.sampled_from(["text", "allow"]), block=st.integers(1, 9))
+@settings(max_examples=40)
+def test_a_stream_cut_anywhere_has_the_same_ids(data: Any, policy: str, block: int) -> None:
+    tokenizer = make(plain_flags(data.draw(added_tokens())))
+    text = (data.draw(texts) * 3).encode()
+    expected = tokenizer.encode(text, special_text=policy).tolist()
+    for size in (1, 2, 5, 100):
+        stream = tokenizer.stream_encoder(special_text=policy, block_bytes=block)
+        parts = [stream.feed(text[at : at + size]) for at in range(0, len(text), size)]
+        assert [i for part in [*parts, stream.finish()] for i in part.tolist()] == expected
+
+
+@given(
+    data=st.data(),
+    policy=st.sampled_from(["text", "allow"]),
+    scheme=st.sampled_from(["gpt2", "cl100k", "o200k", "whitespace"]),
+)
+@settings(max_examples=100)
+def test_a_document_cut_at_any_mark_has_the_same_ids(data: Any, policy: str, scheme: str) -> None:
+    tokens = plain_flags(data.draw(added_tokens()))
+    tokenizer = Tokenizer(replace(make(tokens).model, scheme=get_scheme(scheme)))
+    text = (data.draw(texts) * 2).encode()
+    finder = tokenizer.cut_finder(policy)
+    expected = tokenizer.encode(text, special_text=policy).tolist()
+    cuts = {finder.first_cut(text, mark, final=True) for mark in range(len(text))}
+    for end in range(1, len(text)):
+        # Of a document of which so much is known.
+        cuts |= {finder.last_safe_boundary(text[:end]), finder.first_cut(text, 0, final=False)}
+    for cut in cuts - {None}:
+        parts = tokenizer.encode(text[:cut], special_text=policy).tolist()
+        assert parts + tokenizer.encode(text[cut:], special_text=policy).tolist() == expected
+
+
+def test_runs_of_spaces_stream_in_bounded_memory() -> None:
+    tokens = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 32)]
+    tokenizer = make(tokens)
+    text = b"x" + b" " * 300_000 + b"y"
+    stream = tokenizer.stream_encoder(limit_bytes=20_000, block_bytes=5_000)
+    parts = [stream.feed(text[at : at + 4_000]) for at in range(0, len(text), 4_000)]
+    ids = np.concatenate([*parts, stream.finish()])
+    assert ids.tolist() == tokenizer.encode(text).tolist()
+    assert max(map(len, parts)) < 500
+    boundary = tokenizer.cut_finder().last_safe_boundary(text[:200_000])
+    assert boundary is not None
+    assert boundary > 199_000
+
+
+def test_tokens_that_look_around_keep_documents_whole() -> None:
+    tokenizer = make([AddedToken("<m>", 300, lstrip=True), AddedToken("<w>", 301)])
+    assert tokenizer.streams
+    assert tokenizer.cut_finder().can_cut
+    assert not tokenizer.lossy
+    assert not tokenizer.can_stream("allow")
+    assert not tokenizer.cut_finder("allow").can_cut
+    assert tokenizer.is_lossy("allow")
+    with pytest.raises(SettingsError, match="added token '<m>' depends on the text around it"):
+        tokenizer.stream_encoder(special_text="allow")
+
+
+def test_a_token_that_decodes_to_another_text_is_declared() -> None:
+    # tokenizers gives "é" the id of the byte that vocab.json spells é, and decodes it to that byte.
+    byte = int(PLAIN.encode(b"\xe9")[0])
+    tokenizer = make([AddedToken("é", byte, special=False)])
+    assert tokenizer.encode("é").tolist() == [byte]
+    assert tokenizer.decode([byte]) == b"\xe9"
+    assert tokenizer.lossy
+    assert not tokenizer.streams

@@ -1,0 +1,76 @@
+"""Documents with added tokens in them, read in ranges: the ids are those of the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bpe import Tokenizer
+from bpe.added_tokens import AddedToken
+from bpe.errors import BadFileError
+from bpe.schemes import get_scheme
+from pipelines.encode_pieces import PieceEncoder
+from pipelines.inputs import list_inputs
+from pipelines.plan import make_plan
+from pipelines.read_documents import read_unit
+from pipelines.read_options import ReadOptions
+from pipelines.rejects import Rejects
+
+SPACES = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 9)]
+# One of the second pass lies across a special token of the first, which may not count.
+OTHERS = [
+    AddedToken("<a>", 290),
+    AddedToken("a>b", 291, special=False, normalized=True),
+    AddedToken("\n\n<", 292, special=False),
+]
+TEXT = b"if x:\n      y  <a>b = 1\n\n<a>b" * 9 + b" " * 77 + b"<a>" * 9 + b"a>b" * 9 + b"1" * 50
+
+
+def make(scheme: str, tokens: list[AddedToken]) -> Tokenizer:
+    plain = Tokenizer.from_merges([(b"a", b"b"), (b" ", b" "), (b"1", b"1")], pretokenizer=scheme)
+    return Tokenizer(replace(plain.model, added_tokens=tokens))
+
+
+def ids_by_ranges(tokenizer: Tokenizer, path: Path, read: ReadOptions, policy: str) -> list[int]:
+    plan = make_plan(list_inputs([str(path)], read), read)
+    ids: list[int] = []
+    for unit in plan.units:
+        encoder = PieceEncoder(tokenizer, policy, unit, limit_bytes=read.max_row_bytes)
+        pieces = read_unit(unit, read, tokenizer.cut_finder(policy), Rejects(unit, read))
+        for batch in pieces:
+            for piece, encoded in encoder.encode(batch):
+                assert tokenizer.decode(encoded.flatten()) == b"".join(piece["text"].to_pylist())
+                ids += np.asarray(encoded.flatten()).tolist()
+    return ids
+
+
+@pytest.mark.parametrize("policy", ["text", "allow"])
+@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "none"])
+def test_ranges_cut_no_added_token(scheme: str, policy: str, tmp_path: Path) -> None:
+    tokenizer = make(scheme, SPACES + OTHERS)
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    expected = tokenizer.encode(TEXT, special_text=policy).tolist()
+    assert {308, 291} < set(expected)
+    assert (290 in expected) == (policy == "allow")
+    for range_bytes in (1, 2, 3, 7, 16, 50, 64, 200):
+        read = ReadOptions(range_bytes=range_bytes)
+        assert ids_by_ranges(tokenizer, tmp_path / "a.txt", read, policy) == expected
+
+
+def test_tokens_that_look_around_are_exact_or_refused(tmp_path: Path) -> None:
+    tokenizer = make("gpt2", [*SPACES, AddedToken("x:", 299, lstrip=True, special=False)])
+    (tmp_path / "a.txt").write_bytes(TEXT)
+    read = ReadOptions(range_bytes=16)
+    plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
+    finder = tokenizer.cut_finder()
+    (batch,) = (
+        b for unit in plan.units for b in read_unit(unit, read, finder, Rejects(unit, read))
+    )
+    assert batch["text"].to_pylist() == [TEXT]
+    small = ReadOptions(range_bytes=16, max_row_bytes=100)
+    with pytest.raises(BadFileError, match="longer than --max-row-bytes=100"):
+        list(read_unit(plan.units[0], small, finder, Rejects(plan.units[0], small)))
+    assert get_scheme("none") == finder.scheme

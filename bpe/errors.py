@@ -9,6 +9,7 @@
     │   ├── BadRecordError            one row of the input is unusable (policy: ``--on-bad-record``)
     │   └── BadFileError              one file of the input is unusable (policy: ``--on-bad-file``)
     ├── OutputError (OSError)         the output cannot be written, or holds something else
+    ├── LimitError (OSError)          a limit of the process, such as ``ulimit -n``, is too low
     └── BackendError (RuntimeError)   the compute backend asked for is not there
 
 The text of each names the file or argument, the place in it, the value found, and the remedy.
@@ -24,6 +25,7 @@ __all__ = [
     "BpeError",
     "CountTableError",
     "InputError",
+    "LimitError",
     "ModelFileError",
     "OutputError",
     "SettingsError",
@@ -65,6 +67,10 @@ class BadFileError(InputError):
 
 class OutputError(BpeError, OSError):
     """The output cannot be written, or already holds something made with other settings."""
+
+
+class LimitError(BpeError, OSError):
+    """A limit that the system sets for this process is too low."""
 
 
 class BackendError(BpeError, RuntimeError):

@@ -28,6 +28,7 @@ from pipelines.exit_codes import DONE, ERROR, INTERRUPTED, USAGE
 from pipelines.quick_imports import import_command
 from pipelines.shown_names import one_line
 from pipelines.standard_streams import ReaderGoneError, standard_streams
+from pipelines.system_limits import describe_limit
 from pipelines.worker_errors import describe_fault, hide_reported_errors, show_traceback
 
 __all__ = ["main", "run"]
@@ -91,7 +92,7 @@ def _main(argv: Sequence[str]) -> int:
     try:
         return run(argv)
     except BpeError as error:
-        sys.stderr.write(f"error: {one_line(str(error))}\n")
+        sys.stderr.write(f"error: {one_line(describe_limit(error) or str(error))}\n")
         return ERROR
     except UsageError as error:
         sys.stderr.write(f"beam-bpe: {one_line(str(error))}; see beam-bpe COMMAND --help\n")
@@ -105,7 +106,7 @@ def _main(argv: Sequence[str]) -> int:
         os._exit(INTERRUPTED)
     except OSError as error:
         show_traceback(error)
-        sys.stderr.write(f"error: {one_line(str(error))}\n")
+        sys.stderr.write(f"error: {one_line(describe_limit(error) or str(error))}\n")
         return ERROR
     except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
         show_traceback(error)

@@ -22,6 +22,7 @@ from pipelines.output_layout import REJECTS_FOLDER
 from pipelines.output_names import rejects_name
 from pipelines.plan import FileRange, Unit
 from pipelines.read_options import NULL_TEXT, ReadOptions
+from pipelines.system_limits import refuse_limit
 
 __all__ = ["BAD_FILE", "BAD_PART", "RAW_BYTES_KEPT", "Rejects", "check_rejects", "rejected_rows"]
 
@@ -118,7 +119,9 @@ class Rejects:
 
         Raises:
             BadRecordError: these are too many rows.
+            LimitError: it is not the file; see `system_limits`.
         """
+        refuse_limit(error)
         self.counts[BAD_PART] += rows
         self.documents_in += rows
         self._add(file, first_row + 1, None, BAD_PART, str(error), b"", None, rows=rows)
@@ -135,7 +138,9 @@ class Rejects:
         Raises:
             BadFileError: the policy is `fail`.
             BadRecordError: with the bad rows, this is one too many.
+            LimitError: it is not the file; see `system_limits`.
         """
+        refuse_limit(error)
         if self._options.on_bad_file == "fail":
             raise BadFileError(f"{error}; or leave it out with --on-bad-file=skip") from error
         if range_.start == 0:

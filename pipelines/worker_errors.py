@@ -19,7 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from bpe import errors
-from bpe.errors import BpeError
+from bpe.errors import BpeError, LimitError
+from pipelines.system_limits import describe_limit
 
 __all__ = [
     "TRACEBACK_VARIABLE",
@@ -60,6 +61,9 @@ def reported_errors() -> Iterator[None]:
     try:
         yield
     except (BpeError, OSError) as error:
+        limit = describe_limit(error)
+        if limit is not None:
+            raise _packed(LimitError.__name__, limit) from None
         raise _packed(type(error).__name__, str(error)) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
         show_traceback(error)
@@ -75,6 +79,9 @@ def _packed(kind: str, message: str) -> WorkerError:
 
 def describe_fault(error: BaseException) -> str:
     """One line about an error that nobody foresaw."""
+    limit = describe_limit(error)
+    if limit is not None:
+        return limit
     if isinstance(error, MemoryError):
         return (
             "out of memory; run fewer workers at a time (--direct_num_workers), or allow less with "

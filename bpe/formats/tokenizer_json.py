@@ -23,10 +23,11 @@ from bpe.formats.gpt2_files import (
 )
 from bpe.formats.huggingface_patterns import (
     find_difference,
+    is_published_cl100k,
+    render_pre_tokenizer,
     scheme_name_of,
-    to_huggingface_pattern,
 )
-from bpe.printable_bytes import to_printable
+from bpe.printable_bytes import from_printable, to_printable
 from bpe.schemes import Scheme, get_scheme
 from bpe.tokenizer_model import TokenizerModel
 
@@ -71,7 +72,7 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
             vocab,
             _read_merges(_member(model, "merges", list, path), path),
             _read_added_tokens(document.get("added_tokens") or [], vocab, path),
-            scheme=_read_scheme(document.get("pre_tokenizer"), path),
+            scheme=_read_scheme(document.get("pre_tokenizer"), vocab, path),
             vocab_name=f"{path} (model.vocab)",
             merges_name=f"{path} (model.merges)",
             whole_piece=bool(model.get("ignore_merges")),
@@ -101,7 +102,7 @@ def render_tokenizer_json(model: TokenizerModel) -> str:
         "padding": None,
         "added_tokens": [_render_added_token(token) for token in model.added_tokens],
         "normalizer": {"type": model.normalizer} if model.normalizer else None,
-        "pre_tokenizer": _render_pre_tokenizer(model.scheme),
+        "pre_tokenizer": render_pre_tokenizer(model.scheme, model.tokens.values()),
         "post_processor": model.post_processor,
         "decoder": _byte_level(),
         "model": {
@@ -216,7 +217,7 @@ def _read_added_tokens(
     return list(found.values())
 
 
-def _read_scheme(pre_tokenizer: Any, path: PathLike) -> Scheme:
+def _read_scheme(pre_tokenizer: Any, vocab: Mapping[str, int], path: PathLike) -> Scheme:
     steps = [pre_tokenizer]
     if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
         steps = pre_tokenizer.get("pretokenizers") or []
@@ -234,6 +235,8 @@ def _read_scheme(pre_tokenizer: Any, path: PathLike) -> Scheme:
     _refuse_unless(
         not uses_regex, path, "pre_tokenizer: ByteLevel.use_regex after Split", uses_regex
     )
+    if is_published_cl100k(steps, (from_printable(text) or b"" for text in vocab)):
+        return get_scheme("cl100k")
     return _read_split(steps[0], path)
 
 
@@ -291,15 +294,3 @@ def _byte_level() -> dict[str, Any]:
         "trim_offsets": True,
         "use_regex": False,
     }
-
-
-def _render_pre_tokenizer(scheme: Scheme) -> dict[str, Any]:
-    if not scheme.pattern:
-        return _byte_level()
-    split = {
-        "type": "Split",
-        "pattern": {"Regex": to_huggingface_pattern(scheme)},
-        "behavior": "Isolated",
-        "invert": False,
-    }
-    return {"type": "Sequence", "pretokenizers": [split, _byte_level()]}

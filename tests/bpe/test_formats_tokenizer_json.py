@@ -326,13 +326,42 @@ def make(scheme: str = "cl100k") -> Tokenizer:
 
 
 def test_the_file_is_split_and_byte_level() -> None:
-    document = json.loads(render_tokenizer_json(make().model))
+    document = json.loads(render_tokenizer_json(make("o200k").model))
     split, byte_level = document["pre_tokenizer"]["pretokenizers"]
     assert split["behavior"] == "Isolated"
-    assert r"\p{N}{1,3}|" in split["pattern"]["Regex"]
+    assert split["pattern"] == {"Regex": get_scheme("o200k").pattern}
     assert (byte_level["add_prefix_space"], byte_level["use_regex"]) == (False, False)
     assert document["model"]["merges"] == ["Ġ t", "Ġt h"]
     assert document["added_tokens"][0]["id"] == 258
+
+
+def test_gpt2_is_written_as_byte_level_with_its_own_pattern(tmp_path: Path) -> None:
+    document = json.loads(render_tokenizer_json(make("gpt2").model))
+    assert document["pre_tokenizer"] == {**BYTE_LEVEL, "trim_offsets": True, "use_regex": True}
+    make("gpt2").to_huggingface(tmp_path / "tokenizer.json")
+    assert Tokenizer.from_huggingface(tmp_path / "tokenizer.json").digest == make("gpt2").digest
+
+
+def test_cl100k_is_written_as_published_where_no_token_tells_them_apart(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    newline_space = Tokenizer.from_merges([(b"\n", b" ")], pretokenizer="cl100k")
+    texts = ("a\n ", "\n  \n ", " \r\n\t", "th\n\n  th", "\n \u00a0", "it'S 1234\n ")
+    for tokenizer, behavior in ((make(), "Removed"), (newline_space, "Isolated")):
+        path = tmp_path / "tokenizer.json"
+        tokenizer.to_huggingface(path)
+        split = json.loads(path.read_text())["pre_tokenizer"]["pretokenizers"][0]
+        assert split["behavior"] == behavior
+        theirs = tokenizers.Tokenizer.from_file(str(path))
+        for text in texts:
+            assert theirs.encode(text).ids == tokenizer.encode(text).tolist()
+        assert Tokenizer.from_huggingface(path).digest == tokenizer.digest
+    # The published form keeps the newline from the space at the end, as Llama 3 does.
+    document = json.loads(render_tokenizer_json(newline_space.model))
+    document["pre_tokenizer"] = json.loads(render_tokenizer_json(make().model))["pre_tokenizer"]
+    path.write_text(json.dumps(document))
+    assert Tokenizer.from_huggingface(path).scheme.name == "llama3"
+    assert Tokenizer.from_huggingface(path).encode("a\n ").tolist() == [64, 198, 220]
+    assert newline_space.encode("a\n ").tolist() == [64, 256]
 
 
 def test_raw_text_is_written_without_a_split() -> None:

@@ -132,6 +132,8 @@ def refuse_foreign_files(output: str) -> None:
     Raises:
         OutputError: it does; names the first files, or the outputs that it is the parent of.
     """
+    if is_local(output) and not os.path.isdir(output):
+        return
     refuse_parent(output)
     names, whole = _list_foreign(output)
     if not names:

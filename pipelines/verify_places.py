@@ -43,6 +43,8 @@ class InputPlaces:
         self._unit = -1
         self._split = ""
         self._ranges: dict[int, tuple[int, int]] = {}
+        # Where `--limit` leaves documents out; a place, not a byte, of tables too.
+        self._stops: dict[int, int] = {}
         self._sources: dict[str, tuple[int, int, int]] = {}
         self._orders: dict[str, DocumentOrder] = {}
 
@@ -59,10 +61,12 @@ class InputPlaces:
         self._unit = sidecar.unit
         self._sources = {}
         self._ranges = {}
+        self._stops = {}
         for each in sidecar.inputs:
             number = self._numbers[str(each["path"])]
             end = NO_END if each["end"] is None else int(each["end"])
             self._ranges[number] = (int(each["start"] or 0), end)
+            self._stops[number] = int(each.get("stop") or NO_END)
 
     def close(self) -> None:
         """The unit ends.
@@ -121,6 +125,7 @@ class InputPlaces:
                 if number not in self._ranges:
                     return None
                 low, high = self._limits(number)
+                high = min(high, self._stops[number])
             self._sources[name] = (number, low, high)
         return self._sources[name]
 

@@ -19,13 +19,16 @@ _SIZE = re.compile(r"(\d{1,18}) bytes, modified .+")
 def check_ranges(manifest: Manifest) -> None:
     """The ranges that units read tile each input file, in the order of the files.
 
+    With `--limit` the last file may be read up to the place where the limit was reached.
+
     Raises:
         ValueError: a part of a file is read by no unit, or by two; names file and place.
     """
     ranges = [each for unit in _ranges_of_units(manifest) for each in unit]
     position = 0
-    for file in manifest.inputs:
-        size, end = size_of(file), 0
+    has_limit = manifest.settings.get("limit") is not None
+    for number, file in enumerate(manifest.inputs):
+        size, end, stop = size_of(file), 0, NO_END
         start = position
         while position < len(ranges) and ranges[position]["path"] == file["path"]:
             each = ranges[position]
@@ -35,8 +38,10 @@ def check_ranges(manifest: Manifest) -> None:
                     f"at {end}: a unit is lost or repeated"
                 )
             end = NO_END if each["end"] is None else each["end"]
+            if has_limit and number == len(manifest.inputs) - 1:
+                stop = each.get("stop", NO_END)
             position += 1
-        if position == start or (end != NO_END and size is not None and end != size):
+        if position == start or (size is not None and end not in {NO_END, size} and end < stop):
             raise ValueError(
                 f"{file['path']}: is read up to byte {end}, and has "
                 f"{'more' if size is None else size}: units are lost"

@@ -131,8 +131,8 @@ def test_a_file_that_cannot_be_read_is_a_bad_file(
 
 
 def test_a_bad_file_of_many_ranges_counts_once(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(gzip.compress(os.urandom(100)))
+    path = tmp_path / "a.parquet"
+    path.write_bytes(os.urandom(100))
     plan, read = planned(path, range_bytes=10)
     assert len(plan.units) > 9
     sinks = [start(unit, read) for unit in plan.units]

@@ -77,8 +77,8 @@ def add_listing(group: argparse._ArgumentGroup) -> None:
         action="extend",
         metavar="GLOB",
         default=[],
-        help="files, folders or patterns, quoted; .gz, .zst, .bz2 and .xz are read as what they "
-        "hold",
+        help="files, folders or patterns, quoted; what exists is a name, even with * ? [ in it; "
+        ".gz, .zst, .bz2 and .xz are read as what they hold",
     )
     add(
         "--input-list",
@@ -88,7 +88,8 @@ def add_listing(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         default=[],
         help="files that name inputs as --input does, one a line, relative paths from the current "
-        "folder; empty lines are passed over, comments there are none",
+        "folder; empty lines are passed over, comments there are none; a name with a line feed "
+        "in it cannot be listed: give it to --input",
     )
     for name, what in (("include", "read only"), ("exclude", "leave out")):
         add(

@@ -19,7 +19,8 @@ def read_input_lists(paths: Sequence[str]) -> list[str]:
 
     A line is taken as it stands, spaces included; lines end at `\n` or `\r\n`, and empty ones are
     passed over. There are no comments, since a file's name may begin with any character. A relative
-    path is relative to the working directory, as on the command line.
+    path is relative to the working directory, as on the command line. A name that holds a line feed
+    or ends in a carriage return cannot be listed: `--input` takes it.
 
     Args:
         paths: of the lists, on any file system that Beam knows.

@@ -32,6 +32,7 @@ __all__ = [
     "TEMPORARY",
     "HashingFile",
     "delete_files",
+    "delete_temporary",
     "exists",
     "is_local",
     "is_temporary_name",
@@ -164,6 +165,12 @@ def delete_files(directory: str, names: list[str]) -> None:
     _delete(paths)
 
 
+def delete_temporary(path: str) -> None:
+    """Delete a file that `temporary_path` named, after an error; never fails."""
+    with suppress(Exception):
+        _delete([path])
+
+
 def _delete(paths: list[str]) -> None:
     present = [path for path in paths if not is_local(path) and exists(path)]
     plain = [path for path in present if not GLOB.search(path)]
@@ -280,8 +287,7 @@ def write_atomically(directory: str, name: str, data: bytes) -> None:
         raise
     except Exception as error:
         if temporary:
-            with suppress(Exception):
-                _delete([temporary])
+            delete_temporary(temporary)
         raise OutputError(f"{final}: cannot be written: {error}") from error
     publish(temporary, final)
 
@@ -300,8 +306,7 @@ def prepare_output(directory: str) -> None:
         _delete([probe])
     except Exception as error:
         # A full disk may have room for the name alone.
-        with suppress(Exception):
-            _delete([probe])
+        delete_temporary(probe)
         raise OutputError(
             f"--output {directory}: cannot be written ({error}); choose a folder that can"
         ) from error

@@ -76,11 +76,15 @@ def _open(path: str) -> int:
     """Open the lock file, which is written to: it must be a file of this folder alone.
 
     Raises:
-        OutputError: it is a link, also a hard one, or no file.
+        OutputError: it is a link, also a hard one, or no file, or it cannot be opened.
     """
     refuse_link(path)
     # Between the look and the opening, the name may have become a link.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o644)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, 0o644)
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be opened: {error}") from error
     if os.fstat(descriptor).st_nlink > 1:
         os.close(descriptor)
         raise OutputError(f"{path}: is a hard link, also known by another name; remove it")

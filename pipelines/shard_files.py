@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from bpe.errors import OutputError
 from pipelines.output_files import (
     HashingFile,
-    delete_files,
+    delete_temporary,
     join,
     list_files,
     make_folder_of,
@@ -117,8 +117,7 @@ class OpenShard:
             self._writer.close()
         with suppress(Exception):
             self._file.close()
-        with suppress(Exception):
-            delete_files(self._output, [self._path.removeprefix(join(self._output, ""))])
+        delete_temporary(self._path)
 
     def _failure(self, error: Exception) -> OutputError:
         return OutputError(

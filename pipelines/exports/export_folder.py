@@ -19,7 +19,7 @@ from bpe.errors import OutputError
 from pipelines.output_files import (
     TEMPORARY,
     HashingFile,
-    delete_files,
+    delete_temporary,
     is_local,
     join,
     publish,
@@ -106,8 +106,7 @@ class ExportFile:
         # The error being handled says more than a second one from here would.
         with suppress(Exception):
             self._file.close()
-        with suppress(Exception):
-            delete_files(self._directory, [self._path.removeprefix(join(self._directory, ""))])
+        delete_temporary(self._path)
 
     # What Arrow's writers ask of a Python file.
     def flush(self) -> None:

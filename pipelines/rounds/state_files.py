@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from contextlib import suppress
 
 import msgspec
 import pyarrow as pa
-from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import OutputError
 from bpe.rounds.shard_state import ShardState
 from pipelines.output_files import (
     HashingFile,
     delete_files,
+    delete_temporary,
     exists,
     join,
     list_files,
@@ -106,8 +105,7 @@ def _write_batch(folder: str, name: str, batch: pa.RecordBatch) -> tuple[int, st
         file.close()
     except Exception as error:
         # On a full disk this is what makes room again.
-        with suppress(Exception):
-            FileSystems.delete([temporary])
+        delete_temporary(temporary)
         raise OutputError(
             f"{final}: cannot be written: {error}; make room, and run the same command again to "
             "go on"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from bpe.errors import SettingsError
 from pipelines.input_overlap import refuse_overlap
 from pipelines.inputs import InputList, ReadOptions, list_inputs
 from pipelines.token_shards import TokenShards
+
+from .conftest import ROOT
 
 Run = Callable[..., Any]
 Tree = Callable[[Path], dict[str, bytes]]
@@ -179,3 +182,21 @@ def test_an_output_that_cannot_be_made_leaves_nothing(places: Path, run: Run) ->
     done = run("train", "--vocab-size=258", "--input", places / "in" / "a", "--output", output)
     assert done.code == 0, done.err
     assert not list(output.rglob("_*"))
+
+
+def test_a_line_feed_ends_a_line_of_an_input_list(places: Path, run: Run) -> None:
+    fill(places / "in", "r\n1", "mine")
+    listed = places / "list"
+    listed.write_text(f"{places}/in/r\n1\n")
+    refused = run("plan", "--input-list", listed)
+    assert refused.code == 1
+    assert f"no file matches {places}/in/r;" in refused.err
+    assert run("plan", "--input", places / "in" / "r\n1").code == 0
+    help_text = " ".join(run("plan", "--help").out.split())
+    assert "a name with a line feed in it cannot be listed: give it to --input" in help_text
+
+
+def test_only_the_file_layer_calls_what_expands_patterns() -> None:
+    call = re.compile(r"FileSystems\.(delete|match|rename|copy|create|mkdirs|exists)\b|\bglob\b\(")
+    sources = [*ROOT.joinpath("pipelines").rglob("*.py"), *ROOT.joinpath("bpe").rglob("*.py")]
+    assert [path.name for path in sources if call.search(path.read_text())] == ["output_files.py"]

@@ -54,6 +54,7 @@ class DocumentEncoder:
     def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
         """Ids of one document; see `Tokenizer.encode`."""
         data = _document_bytes(text)
+        self._model.missing_bytes.check(data, "text")
         find = self._find(special_text)
         if special_text == "reject":
             self._reject(pa.array([data], pa.large_binary()), lambda _: "text")
@@ -68,6 +69,7 @@ class DocumentEncoder:
     ) -> pa.LargeListArray:
         """Ids of each document; see `Tokenizer.encode_batch`."""
         array = binary_array(texts)
+        self._model.missing_bytes.check_array(array)
         find = self._find(special_text)
         if special_text == "reject":
             self._reject(array, lambda row: f"texts[{row}]")
@@ -117,6 +119,7 @@ class DocumentEncoder:
             self._encoder().encode,
             self._final_tokens,
             whole_piece=model.whole_piece,
+            missing=model.missing_bytes,
             limit_bytes=limit_bytes,
             block_bytes=block_bytes,
         )

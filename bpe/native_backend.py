@@ -26,8 +26,9 @@ from bpe.backend import (
 )
 from bpe.cut_points import CutFinder
 from bpe.dense_ids import SparseEncoder, are_dense
-from bpe.errors import CountTableError, SettingsError, VocabularyError
+from bpe.errors import CountTableError, SettingsError
 from bpe.id_arrays import join_id_lists
+from bpe.missing_bytes import encodable_bytes
 from bpe.native_rounds import NativeRounds, rule_arguments
 from bpe.schemes import Scheme
 
@@ -136,7 +137,7 @@ class NativeEncoder:
     """
 
     def __init__(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> None:
-        _require_all_bytes(model)
+        self._missing = encodable_bytes(model.tokens)
         self._scheme = model.scheme
         self._encoder = _native.Encoder(
             tokens=model.tokens,
@@ -152,7 +153,8 @@ class NativeEncoder:
         self._added = model.added_tokens
 
     def encode(self, data: bytes, find: Find = Find.NOTHING) -> npt.NDArray[np.uint32]:
-        """Ids of one document; any bytes."""
+        """Ids of one document; any bytes that have ids."""
+        self._missing.check(data, "text")
         if self._split_in_python:
             texts = pa.array([data], pa.large_binary())
             ids: npt.NDArray[np.uint32] = self._encode_split(texts, find).values.to_numpy()
@@ -163,6 +165,7 @@ class NativeEncoder:
         self, texts: pa.LargeBinaryArray, *, threads: int = 1, find: Find = Find.NOTHING
     ) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
+        self._missing.check_array(texts)
         if self._split_in_python:
             return self._encode_split(texts, find)
         added = self._added if find else ()
@@ -242,14 +245,6 @@ def _decodable(ids: pa.Array) -> pa.Array:
 
 def _has_scan(scheme: Scheme) -> bool:
     return scheme.is_named and scheme.name != "none"
-
-
-def _require_all_bytes(model: EncodingModel) -> None:
-    missing = {bytes([value]) for value in range(256)}.difference(model.tokens.values())
-    if missing:
-        raise VocabularyError(
-            f"byte {min(missing)!r} has no id: a vocabulary needs every single byte"
-        )
 
 
 def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:

@@ -18,7 +18,8 @@ import pyarrow as pa
 
 from bpe.added_tokens import AddedSearch, Find, Stretch
 from bpe.backend import EncodingModel
-from bpe.errors import InputError, VocabularyError
+from bpe.errors import InputError
+from bpe.missing_bytes import encodable_bytes
 
 __all__ = ["ReferenceDecoder", "ReferenceEncoder", "merge_by_rank"]
 
@@ -42,19 +43,16 @@ class ReferenceEncoder:
             (left, right): (rank, made) for rank, (left, right, made) in enumerate(model.merges)
         }
         ids = {token: token_id for token_id, token in model.tokens.items()}
-        try:
-            self._byte_ids = [ids[bytes([value])] for value in range(256)]
-        except KeyError as error:
-            raise VocabularyError(
-                f"byte {error.args[0]!r} has no id: a vocabulary needs every single byte"
-            ) from None
+        self._missing = encodable_bytes(model.tokens)
+        self._byte_ids = [ids.get(bytes([value]), _GONE) for value in range(256)]
         self._whole = ids if model.whole_piece else {}
         self._search = AddedSearch(model.added_tokens)
         self._cache: dict[bytes, Sequence[int]] = {}
         self._cache_room = cache_bytes
 
     def encode(self, data: bytes, find: Find = Find.NOTHING) -> npt.NDArray[np.uint32]:
-        """Ids of one document; any bytes."""
+        """Ids of one document; any bytes that have ids."""
+        self._missing.check(data, "text")
         return np.array(self._encode(data, find), dtype=np.uint32)
 
     def encode_array(
@@ -65,6 +63,7 @@ class ReferenceEncoder:
         threads is for other implementations: this one holds Python's lock.
         """
         del threads
+        self._missing.check_array(texts)
         offsets = array("q", (0,))
         ids = array("I")
         for text in texts:

@@ -21,6 +21,7 @@ from bpe.cut_points import CutFinder
 from bpe.errors import InputError, SettingsError
 from bpe.final_tokens import FinalTokens
 from bpe.long_pieces import LongPiece, Outlook
+from bpe.missing_bytes import MissingBytes
 from bpe.schemes import Scheme
 
 __all__ = ["StreamEncoder", "StreamLimitError", "are_in_merge_order"]
@@ -51,6 +52,7 @@ class StreamEncoder:
     encode: ids of a whole document. final: what tells final tokens; None where merges have no order
         that lets tokens become final early.
     whole_piece: whether a pre-token that is a token as a whole is that token.
+    missing: bytes without ids, which are refused.
     limit_bytes: `StreamLimitError` when more bytes have to be kept. block_bytes: work is done when
         so many are there.
     Not for several threads at once.
@@ -64,6 +66,7 @@ class StreamEncoder:
         final: FinalTokens | None,
         *,
         whole_piece: bool = False,
+        missing: MissingBytes | None = None,
         limit_bytes: int = 256 << 20,
         block_bytes: int = _BLOCK_BYTES,
     ) -> None:
@@ -77,6 +80,7 @@ class StreamEncoder:
         self._final = final if scheme.is_named else None
         self._cuts = CutFinder(scheme)
         self._piece = LongPiece(scheme) if self._cuts.can_cut else None
+        self._missing = missing or MissingBytes(b"")
         self._has_whole_pieces = whole_piece
         self._longest = final.longest if final else max(map(len, tokens.values()))
         self._limit = limit_bytes
@@ -90,13 +94,15 @@ class StreamEncoder:
         """Take more bytes; returns the ids that became final, uint32.
 
         Raises `StreamLimitError`, an `InputError`, where more than limit_bytes would have to be
-        kept.
+        kept, and an `InputError` for a byte without id.
         """
         self._refuse_finished()
         found = [np.zeros(0, np.uint32)]
         view = memoryview(data)
         # By blocks, so that a large chunk is not kept as a whole.
         for start in range(0, len(view), self._block):
+            place = self._position + len(self._pending)
+            self._missing.check(view[start : start + self._block], "document", place)
             self._pending += view[start : start + self._block]
             while len(self._pending) >= self._next_try:
                 found.append(self._advance())

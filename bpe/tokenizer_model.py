@@ -17,6 +17,7 @@ from typing import Any
 from bpe.added_tokens import AddedSearch, AddedToken, check_added_tokens, special_added_tokens
 from bpe.backend import TIE_ORDERS, EncodingModel
 from bpe.errors import InputError, SettingsError, VocabularyError
+from bpe.missing_bytes import NEVER_IN_UTF8, MissingBytes, find_missing_bytes
 from bpe.normalization import normalize
 from bpe.printable_bytes import PRINTABLE_ORDER
 from bpe.schemes import Scheme, get_scheme
@@ -41,7 +42,8 @@ _PROVENANCE = ("tie_order", "training", "post_processor")
 class TokenizerModel:
     """Everything that decides which ids a text has, and where it came from.
 
-    tokens: id to bytes, special tokens excluded; every single byte is there, no bytes are twice.
+    tokens: id to bytes, special tokens excluded; every single byte is there, but for those that no
+        valid UTF-8 holds; no bytes are twice.
     merges: (left id, right id, new id); index = rank.
     scheme: how documents are cut into pre-tokens.
     added_tokens: texts with ids of their own, special ones among them, in the order of their ids.
@@ -161,6 +163,11 @@ class TokenizerModel:
     def vocab_size(self) -> int:
         """Number of ids."""
         return len(self.all_tokens)
+
+    @cached_property
+    def missing_bytes(self) -> MissingBytes:
+        """The bytes that have no id; a text that holds one cannot be encoded."""
+        return MissingBytes(find_missing_bytes(self.tokens.values()))
 
     @cached_property
     def encoding_model(self) -> EncodingModel:
@@ -411,8 +418,8 @@ def _check_tokens(tokens: Mapping[int, bytes]) -> None:
         raise VocabularyError(
             f"tokens {twice} and {ids[tokens[twice]]} are both {tokens[twice]!r}: keep one of them"
         )
-    missing = [byte for byte in range(256) if bytes([byte]) not in ids]
-    if missing:
+    missing = find_missing_bytes(tokens.values())
+    if missing.translate(None, NEVER_IN_UTF8):
         shown = " ".join(f"{byte:02x}" for byte in missing[:8])
         more = " ..." if len(missing) > 8 else ""
         raise VocabularyError(

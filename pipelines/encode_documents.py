@@ -171,7 +171,8 @@ class UnitEncoder:
         finder = tokenizer.cut_finder(settings.special_text)
         limit = settings.read.max_row_bytes
         encoder = PieceEncoder(tokenizer, settings.special_text, self._unit, limit_bytes=limit)
-        for read in read_unit(self._unit, settings.read, finder, self._rejects):
+        missing = tokenizer.model.missing_bytes
+        for read in read_unit(self._unit, settings.read, finder, self._rejects, missing):
             self._special_hits.update(tokenizer.specials.count(read["text"]))
             for pieces, ids in encoder.encode(read):
                 rows = maker.make(pieces, ids)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from bpe.cut_points import CutFinder
 from bpe.errors import BadFileError
+from bpe.missing_bytes import MissingBytes
 from pipelines.byte_streams import (
     ByteStream,
     UnstableFileError,
@@ -18,6 +19,7 @@ from pipelines.byte_streams import (
     open_stream,
 )
 from pipelines.file_formats import TABLE_FORMATS
+from pipelines.missing_bytes import set_aside_missing_bytes
 from pipelines.piece_batches import count_anomalies, join_small
 from pipelines.plan import FileRange, Unit
 from pipelines.read_arrow import check_stream, read_arrow
@@ -43,7 +45,11 @@ _Reader = Callable[
 
 
 def read_unit(
-    unit: Unit, options: ReadOptions, cut_finder: CutFinder, rejects: Rejects
+    unit: Unit,
+    options: ReadOptions,
+    cut_finder: CutFinder,
+    rejects: Rejects,
+    missing: MissingBytes | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Read the documents that start in a unit's ranges.
 
@@ -52,6 +58,7 @@ def read_unit(
         options: the same that the plan was made with.
         cut_finder: where documents may be cut; decides the pieces of long ones.
         rejects: takes bad rows and files, and counts.
+        missing: bytes that make a document a bad row.
 
     Yields:
         `schemas.documents.DOCUMENT_PIECES`, not empty, 2 to 8 MiB of text each where there is
@@ -68,6 +75,8 @@ def read_unit(
         batch for range_ in unit.ranges for batch in _read(range_, options, cut_finder, rejects)
     )
     for batch in join_small(batches, BATCH_BYTES):
+        if missing:
+            batch = set_aside_missing_bytes(batch, missing, unit, rejects)  # noqa: PLW2901
         kept = _look_over(batch, options, rejects)
         if kept.num_rows:
             yield kept
@@ -151,7 +160,7 @@ def _not_to_be_left_out(error: BadFileError, options: ReadOptions) -> BadFileErr
 def _look_over(batch: pa.RecordBatch, options: ReadOptions, rejects: Rejects) -> pa.RecordBatch:
     """Count documents and anomalies; leave empty documents out if asked to."""
     # The output counts ends: a document that starts and never ends, or the other way round, shows.
-    rejects.documents_in += pc.sum(batch["is_first"]).as_py()
+    rejects.documents_in += pc.sum(batch["is_first"]).as_py() or 0
     count_anomalies(batch, rejects.accepted)
     if options.empty == "keep":
         return batch

@@ -110,7 +110,11 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
     encode: the model's own encoding of one document, for golden.jsonl. written_by: the program
     and its version, for the record.
     """
-    texts = [GoldenText(data, None) for data in default_texts(model.scheme, model.special_tokens)]
+    texts = [
+        GoldenText(data, None)
+        for data in default_texts(model.scheme, model.special_tokens)
+        if not model.missing_bytes.is_in(data)
+    ]
     files = {
         _VOCAB: render_vocab(model).encode(),
         _MERGES: render_merges(model).encode(),

@@ -108,7 +108,6 @@ def write_tiktoken_ranks(model: TokenizerModel, path: str | os.PathLike[str]) ->
             f"{target} cannot be written: a .tiktoken file has no place for the normalizer "
             f"{model.normalizer}; write tokenizer.json instead"
         )
-    # Single bytes that the file lacks ranks for cannot occur: every model has all 256.
     merges, unmerged = get_backend().recover_merges(
         {data: token_id for token_id, data in model.tokens.items()}
     )

@@ -11,6 +11,9 @@ uint64_t pair_key(uint32_t left, uint32_t right) {
   return static_cast<uint64_t>(left) << 32 | right;
 }
 
+// Such a byte may have no id; texts that hold one are refused before they come here.
+bool is_never_in_utf8(size_t byte) { return byte == 0xC0 || byte == 0xC1 || byte >= 0xF5; }
+
 size_t hash_of(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u >> 20; }
 
 }  // namespace
@@ -41,7 +44,7 @@ void RankedMerges::index_tokens() {
     if (bytes.size() == 1) byte_ids_[static_cast<uint8_t>(bytes[0])] = id;
   }
   for (size_t byte = 0; byte < 256; ++byte) {
-    if (byte_ids_[byte] == kNoToken) {
+    if (byte_ids_[byte] == kNoToken && !is_never_in_utf8(byte)) {
       throw VocabularyError("byte " + std::to_string(byte) +
                                   " has no id: a vocabulary needs every single byte");
     }

@@ -18,7 +18,7 @@ inline constexpr uint32_t kNoToken = UINT32_MAX;
 
 class RankedMerges {
  public:
-  // Keeps a reference to the model. Throws VocabularyError for a byte without id, an id
+  // Keeps a reference to the model. Throws VocabularyError for a byte of valid UTF-8 without id, an id
   // that is used twice or too large, a merge whose bytes are not those of its result.
   explicit RankedMerges(const EncodingModel& model);
 

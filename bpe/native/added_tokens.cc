@@ -13,6 +13,7 @@ namespace beam_bpe {
 namespace {
 
 constexpr size_t kLongestChar = 4;  // bytes
+constexpr size_t kBlock = 64;       // bytes that are skipped at a time
 
 struct CodePoint {
   uint32_t value;  // kInvalid for a byte that is no part of a character
@@ -82,6 +83,22 @@ AddedTokenSet::AddedTokenSet(std::vector<AddedToken> tokens) : tokens_(std::move
       pairs_[pair >> 6] |= uint64_t{1} << (pair & 63);
     }
   }
+  set_few_pairs();
+}
+
+void AddedTokenSet::set_few_pairs() {
+  size_t count = 0;
+  for (unsigned pair = 0; pair < 1u << 16; ++pair) {
+    if (!(pairs_[pair >> 6] >> (pair & 63) & 1)) continue;
+    if (count == kFewPairs) return;
+    few_first_[count] = static_cast<uint8_t>(pair & 0xFF);
+    few_second_[count++] = static_cast<uint8_t>(pair >> 8);
+  }
+  few_count_ = count;
+  for (size_t i = count; i < kFewPairs; ++i) {  // the first one again
+    few_first_[i] = few_first_[0];
+    few_second_[i] = few_second_[0];
+  }
 }
 
 void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
@@ -136,9 +153,43 @@ AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
   return best;
 }
 
+// Whether a block of text holds one of the pairs; the block and one byte more are read.
+template <size_t Pairs>
+static bool holds_pair(const uint8_t* text, const uint8_t* first, const uint8_t* second) {
+  uint8_t any = 0;
+  for (size_t i = 0; i < kBlock; ++i) {  // compiles to vectors
+    uint8_t hit = 0;
+    for (size_t k = 0; k < Pairs; ++k) {
+      hit |= static_cast<uint8_t>(text[i] == first[k]) & static_cast<uint8_t>(text[i + 1] == second[k]);
+    }
+    any |= hit;
+  }
+  return any != 0;
+}
+
+// A place before which no token starts, at `position` or later.
+size_t AddedTokenSet::skip(const uint8_t* text, size_t size, size_t position) const {
+  const auto skip_blocks = [&](auto holds) {
+    while (position + kBlock < size && !holds(text + position, few_first_, few_second_)) {
+      position += kBlock;
+    }
+    return position;
+  };
+  if (few_count_ == 0) return position;
+  if (few_count_ == 1) return skip_blocks(holds_pair<1>);
+  if (few_count_ == 2) return skip_blocks(holds_pair<2>);
+  if (few_count_ <= 4) return skip_blocks(holds_pair<4>);
+  return skip_blocks(holds_pair<kFewPairs>);
+}
+
 AddedTokenSet::Match AddedTokenSet::find(const uint8_t* text, size_t size,
                                          size_t position) const {
+  size_t checked = position;  // blocks up to here were looked at
   for (; position + 1 < size; ++position) {
+    if (position >= checked) {
+      position = skip(text, size, position);
+      checked = position + kBlock;
+    }
     if (!may_start(text + position)) continue;
     const Match match = longest_at(text, size, position);
     if (match.token) return match;

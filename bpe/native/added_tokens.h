@@ -56,7 +56,9 @@ class AddedTokenSet {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   Match longest_at(const uint8_t* text, size_t size, size_t start) const;
+  void set_few_pairs();
   void build_trie(const std::vector<uint32_t>& sorted);  // tokens in the order of their texts
+  size_t skip(const uint8_t* text, size_t size, size_t position) const;
   bool may_start(const uint8_t* text) const {
     const unsigned pair = text[0] | unsigned{text[1]} << 8;
     return pairs_[pair >> 6] >> (pair & 63) & 1;
@@ -68,6 +70,12 @@ class AddedTokenSet {
   std::vector<uint32_t> children_;  // where they lead
   uint64_t pairs_[1 << 10] = {};    // first two bytes that a token may start with
   bool singles_[256] = {};          // first bytes of tokens of one byte
+
+  // The same as pairs, if they are few: blocks of text without any are skipped by vectors.
+  static constexpr size_t kFewPairs = 8;
+  size_t few_count_ = 0;  // 0: they are more
+  uint8_t few_first_[kFewPairs] = {};
+  uint8_t few_second_[kFewPairs] = {};
 };
 
 class AddedTokens {

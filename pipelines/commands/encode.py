@@ -62,6 +62,7 @@ def run(arguments: Namespace) -> int:
     tokenizer = load_given_tokenizer(arguments)
     job.tell_lossy(tokenizer, arguments.special_text)
     settings = _settings(arguments, tokenizer, read)
+    job.tell_framing(tokenizer, settings.bos, settings.eos)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
     _check_row_length(settings, plan)

@@ -62,7 +62,11 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     )
     _print(f"special tokens   {specials or 'none'}")
     _print(f"digest           {tokenizer.digest}")
-    if tokenizer.lossy:
+    others = [token for token in tokenizer.added_tokens if not token.special]
+    if others:
+        shown = ", ".join(f"{token.text!r} = {token.id}" for token in others)
+        _print(f"added tokens     {shown}")
+    if tokenizer.normalizer is not None:
         _print(f"normalizer       {tokenizer.normalizer}: decoding gives the normal form")
     model = tokenizer.model
     in_hex = _is_feste(tokenizer)

@@ -12,6 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.errors import SettingsError
+from bpe.formats.framing import framing_of
 from bpe.tokenizer import Tokenizer
 from pipelines.arguments import UsageError
 from pipelines.beam_options import make_storage_options
@@ -38,6 +39,7 @@ __all__ = [
     "resume_hint",
     "seconds_line",
     "special_text_lines",
+    "tell_framing",
     "tell_lossy",
     "text_line",
     "use_storage_options",
@@ -219,6 +221,38 @@ def tell_lossy(tokenizer: Tokenizer, special_text: str = "text") -> None:
             f"note: tokens of this vocabulary take the white space next to them ({names}{more}): "
             "decoding does not give it back"
         )
+
+
+def tell_framing(tokenizer: Tokenizer, bos: int | None, eos: int | None) -> None:
+    """Note what the tokenizer's file would put around each text, unless it is put there.
+
+    Args:
+        tokenizer: of the run.
+        bos: put before each document.
+        eos: put behind each document.
+    """
+    before, behind = framing_of(tokenizer.model.post_processor)
+    if (before, behind) == ([] if bos is None else [bos], [] if eos is None else [eos]):
+        return
+    sides = [
+        (ids, side, option)
+        for ids, side, option in (
+            (before, "before", "--prepend-bos"),
+            (behind, "behind", "--append-eos"),
+        )
+        if ids
+    ]
+    if not sides:
+        return
+    texts = {token.id: token.text for token in tokenizer.added_tokens}
+
+    def show(ids: list[int]) -> str:
+        return " ".join(repr(texts[i]) if i in texts else str(i) for i in ids)
+
+    said = " and ".join(f"{show(ids)} {side}" for ids, side, _ in sides)
+    options = " ".join(f"{option}={show(ids)}" for ids, _, option in sides if len(ids) == 1)
+    does = f"; {options} does so" if options else "; no option here puts several tokens there"
+    note(f"note: by the tokenizer's file, each text has {said}, which is not done unasked{does}")
 
 
 def code_version() -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from pipelines.plan import make_plan
 from pipelines.read_documents import read_unit
 from pipelines.read_options import ReadOptions
 from pipelines.rejects import Rejects
+from pipelines.token_shards import TokenShards
 
 SPACES = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 9)]
 # One of the second pass lies across a special token of the first, which may not count.
@@ -74,3 +77,27 @@ def test_tokens_that_look_around_are_exact_or_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="longer than --max-row-bytes=100"):
         list(read_unit(plan.units[0], small, finder, Rejects(plan.units[0], small)))
     assert get_scheme("none") == finder.scheme
+
+
+def test_what_the_file_would_do_to_texts_is_said(tmp_path: Path, run: Callable[..., Any]) -> None:
+    marks = {"cls": ["<s>", 290], "sep": ["</s>", 291]}
+    tokens = [AddedToken("<s>", 290), AddedToken("</s>", 291), AddedToken("<m>", 292, lstrip=True)]
+    model = replace(
+        make("gpt2", tokens).model, post_processor={"type": "RobertaProcessing", **marks}
+    )
+    Tokenizer(model).save(tmp_path / "model")
+    (tmp_path / "a.txt").write_text("ab  <m>ab")
+    how = ("encode", "--input", tmp_path / "a.txt", "--tokenizer", tmp_path / "model")
+    done = run(*how, "--output", tmp_path / "text")
+    assert done.code == 0, done.err
+    assert done.err.count("'<s>' before and '</s>' behind") == 1
+    assert "--prepend-bos='<s>' --append-eos='</s>' does so" in done.err
+    assert "white space" not in done.err
+    options = ("--prepend-bos=<s>", "--append-eos=</s>")
+    done = run(*how, "--output", tmp_path / "allow", *options, "--special-text=allow")
+    assert done.code == 0, done.err
+    assert "before and" not in done.err
+    assert done.err.count("take the white space next to them ('<m>')") == 1
+    ids = TokenShards(tmp_path / "allow").document(0).tolist()
+    assert ids == [290, 256, 292, 256, 291]
+    assert run("verify", tmp_path / "allow").code == 0

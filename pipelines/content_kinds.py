@@ -173,6 +173,8 @@ def _inflates(head: bytes, wbits: int, *, is_all: bool) -> bool:
 
 def _is_tfrecord(head: bytes) -> bool:
     """Whether there is a length, and behind it the masked CRC-32C of its eight bytes."""
+    if len(head) < 12 or head[5:8] != bytes(3):  # no record has a terabyte
+        return False
     crc = 0xFFFFFFFF
     for byte in head[:8]:
         crc ^= byte
@@ -180,18 +182,20 @@ def _is_tfrecord(head: bytes) -> bool:
             crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
     crc ^= 0xFFFFFFFF
     masked = ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
-    return len(head) >= 12 and masked == int.from_bytes(head[8:12], "little")
+    return masked == int.from_bytes(head[8:12], "little")
 
 
 def _is_mds(head: bytes, size: int) -> bool:
     """Whether there are a number, so many rising offsets and one more, and the columns as JSON."""
     count = int.from_bytes(head[:4], "little")
     table = 4 * (count + 2)
+    if not count or not table < int.from_bytes(head[4:8], "little") <= size:
+        return False
     known = head[4 : min(table, len(head) // 4 * 4)]
     offsets = [int.from_bytes(known[at : at + 4], "little") for at in range(0, len(known), 4)]
-    if not count or len(offsets) < 2 or not table < offsets[0] <= max(offsets) <= size:
+    if len(offsets) < 2 or offsets != sorted(offsets) or offsets[-1] > size:
         return False
-    return offsets == sorted(offsets) and head[table : table + 1] in {b"{", b""}
+    return head[table : table + 1] in {b"{", b""}
 
 
 _KEY = re.compile(rb"[A-Za-z_][\w .:/-]*")

@@ -42,7 +42,7 @@ from pipelines.shard_files import list_shards
 from pipelines.tokenizer_files import load_copy
 from pipelines.verify_order import RowOrder
 from pipelines.verify_packed import PackedCheck
-from pipelines.verify_places import InputPlaces
+from pipelines.verify_places import InputPlaces, has_tables
 from pipelines.verify_ranges import check_ranges
 from pipelines.verify_shard import RowSettings, ShardCheck
 from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
@@ -61,7 +61,7 @@ class Verified:
         passed_ids: ids of documents that are divided among rows, which get other ids alone.
         rejects_files: lists of rejected rows that agree with the counts.
         packed, split, shuffled: what the output is, besides encoded.
-        ordered: whether rows were seen to follow one another; see `pipelines.verify_order`.
+        left_out: what no check looked at, in phrases.
         text_bytes: whether the bytes of text were compared with what the ids decode to; a
             tokenizer that normalizes does not allow that.
     """
@@ -75,7 +75,7 @@ class Verified:
     packed: bool = False
     split: bool = False
     shuffled: bool = False
-    ordered: bool = True
+    left_out: tuple[str, ...] = ()
     text_bytes: bool = True
 
 
@@ -106,7 +106,7 @@ def verify_output(
         packed=settings.pack is not None,
         split=bool(settings.splits),
         shuffled=settings.shuffle != "none",
-        ordered=settings.pack_mode != "best-fit",
+        left_out=_not_compared(manifest, settings),
         text_bytes=not tokenizer.is_lossy(settings.special_text),
     )
     check = ShardCheck if settings.pack is None else PackedCheck
@@ -129,6 +129,20 @@ def verify_output(
         progress(done.shards)
     order.close()
     return done
+
+
+def _not_compared(manifest: Manifest, settings: RowSettings) -> tuple[str, ...]:
+    """What no check looks at in an output of this kind, in phrases."""
+    phrases = []
+    if settings.pack_mode == "best-fit":
+        phrases.append("the order of best-fit's rows")
+        if settings.shuffle == "shard":
+            phrases.append("that best-fit left nothing of divided documents out")
+    if settings.id_field is not None:
+        phrases.append("ids that come from the input")
+    if settings.shuffle != "global" and has_tables(manifest, settings.input_format):
+        phrases.append("to which unit rows of Parquet and Arrow files belong")
+    return tuple(phrases)
 
 
 def _streamed_units(manifest: Manifest, settings: RowSettings) -> set[int]:

@@ -19,10 +19,23 @@ from pipelines.verify_documents import DocumentOrder, FaultError, PlacedRows, Pl
 from pipelines.verify_ranges import NO_END, size_of
 from schemas.sidecars import Manifest, ShardSidecar
 
-__all__ = ["InputPlaces"]
+__all__ = ["InputPlaces", "has_tables"]
 
 _Ints = npt.NDArray[np.int64]
 _GENERATED_ID = r"^(?P<file>\d{1,9}):(?P<start>\d{1,18})$"
+
+
+def has_tables(manifest: Manifest, input_format: str) -> bool:
+    """Whether rows of some input files have numbers for places, and not bytes."""
+    return any(_is_table(file["path"], input_format) for file in manifest.inputs)
+
+
+def _is_table(path: str, input_format: str) -> bool:
+    try:
+        return classify(path, input_format)[0] in TABLE_FORMATS
+    except BpeError:
+        # Of what cannot be told, nothing is compared.
+        return True
 
 
 class InputPlaces:
@@ -131,11 +144,7 @@ class InputPlaces:
 
     def _limits(self, number: int) -> tuple[int, int]:
         low, high = self._ranges[number]
-        try:
-            format_, _ = classify(self._paths[number], self._settings.input_format)
-        except BpeError:
-            return 0, NO_END
-        if format_ in TABLE_FORMATS:
+        if _is_table(self._paths[number], self._settings.input_format):
             # Places there are rows, and ranges are bytes.
             return 0, NO_END
         size = size_of(self._files[number])

@@ -105,10 +105,10 @@ def _checked(done: Verified) -> str:
         if done.encoded_again
         else ""
     )
-    rows = "order of rows, " if done.ordered else ""
     return (
         "the ranges of the input that units read; each shard's sha256, columns, ids, "
-        f"{rows}file, place and id of each document, BOS and EOS, {layout}{size}counts; "
+        "order of rows, file, place and id of each document, BOS and EOS, "
+        f"{layout}{size}counts; "
         f"sidecars, totals, settings and their digest, {rejects}the tokenizer, its files and "
         f"golden texts{again}"
     )
@@ -138,8 +138,7 @@ def _unchecked(done: Verified, again: EncodedAgain | None, *, full: bool) -> str
             f"{counted(done.passed_ids, 'id')} of documents in several rows, which cannot be "
             "encoded alone"
         )
-    if not done.ordered:
-        items.append("the order of best-fit's rows")
+    items += done.left_out
     if again is None:
         items.append("that the text is that of the input files (--input encodes them again)")
     return ", ".join([*items, f"and {rest}"])

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from bpe.errors import SettingsError
@@ -160,6 +162,32 @@ def test_options_without_their_input_are_wrong_usage(
 ) -> None:
     assert run("verify", output, "--units", 3).code == 2
     assert run("verify", model_dir, "--input", corpus).code == 2
+
+
+def test_it_says_what_it_cannot_compare(
+    model_dir: Path, tmp_path: Path, corpus: Path, run: Run
+) -> None:
+    pq.write_table(pa.table({"text": ["the end"] * 9, "id": range(9)}), tmp_path / "a.parquet")
+    command = ("encode", "--tokenizer", model_dir, "--input", tmp_path / "a.parquet")
+    pack = ("--pack", 8, "--pad-id", 0, "--pack-mode", "best-fit", "--shuffle", "shard")
+    options = (*pack, "--id-field", "id")
+    assert run(*command, *options, "--output", tmp_path / "out").code == 0
+    done = run("verify", tmp_path / "out")
+    assert done.code == 0, done.err
+    for phrase in (
+        "the order of best-fit's rows, that best-fit left nothing of divided documents out",
+        "ids that come from the input, to which unit rows of Parquet and Arrow files belong",
+    ):
+        assert phrase in done.out.partition("not checked: ")[2]
+    done = run("verify", tmp_path / "out", "--input", tmp_path / "a.parquet")
+    assert done.code == 0, done.err
+    assert "not checked: what the manifest says of program and backend\n" in done.out
+    command = ("encode", "--tokenizer", model_dir, "--input", corpus, "--range-bytes", 2000)
+    for limit in (1, 5):
+        output = tmp_path / str(limit)
+        assert run(*command, "--output", output, "--limit", limit).code == 0
+        done = run("verify", output, "--input", corpus)
+        assert done.code == 0, done.err
 
 
 def test_settings_are_restored_whole(encoded: Callable[..., Path]) -> None:

@@ -8,11 +8,16 @@ from pathlib import Path
 
 from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
+from bpe.formats.file_access import read_file
+from bpe.formats.foreign_tokenizers import describe_bytes
 from bpe.tokenizer import Tokenizer
 
 __all__ = ["find_lone_pair", "find_published", "load_tokenizer"]
 
 PathLike = str | os.PathLike[str]
+
+# Where other programs keep tokenizers of other kinds.
+_OTHER_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
 
 
 def load_tokenizer(
@@ -86,17 +91,33 @@ def _load_complete(location: Path) -> Tokenizer:
     if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
         if (location / "tokenizer.json").is_file():
             return Tokenizer.from_huggingface(location / "tokenizer.json")
+        _refuse_other_kinds(location)
         sizes = _sizes_in(location)
         if sizes:
             shown = ", ".join(str(location / str(size)) for size in sizes)
             raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
     elif not location.is_dir():
+        _refuse_other_kind(location)
         found = "is none of a tokenizer's files" if location.exists() else "is not there"
         raise ModelFileError(
             f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
             "folder with vocab.json and merges.txt"
         )
     return Tokenizer.load(location)
+
+
+def _refuse_other_kinds(folder: Path) -> None:
+    """Raise for a folder whose tokenizer is of a kind that is not read."""
+    for name in _OTHER_FILES:
+        _refuse_other_kind(folder / name)
+    if (folder / "tekken.json").is_file():
+        Tokenizer.from_huggingface(folder / "tekken.json")
+
+
+def _refuse_other_kind(path: Path) -> None:
+    kind = describe_bytes(read_file(path)) if path.is_file() else None
+    if kind is not None:
+        raise ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
 
 
 def _sizes_in(location: Path) -> list[int]:

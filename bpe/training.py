@@ -20,6 +20,7 @@ from bpe.id_arrays import binary_array
 from bpe.schemes import Scheme, get_scheme
 from bpe.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
+from bpe.tokenizer_model import MOST_TOKENS
 
 __all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw"]
 
@@ -157,6 +158,10 @@ def make_rules(
             fault = "twice" if token else "empty"
             raise SettingsError(f"special token {token!r} is {fault}: give each its own text")
     lowest = _BASE_TOKENS + len(special_tokens)
+    if vocab_size > MOST_TOKENS:
+        raise SettingsError(
+            f"vocab_size is {vocab_size:,}: a tokenizer has at most {MOST_TOKENS:,} tokens"
+        )
     if vocab_size < lowest:
         raise SettingsError(
             f"vocab_size is {vocab_size}: it must be at least {lowest}, "

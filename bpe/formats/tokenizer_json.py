@@ -14,7 +14,8 @@ from typing import Any
 
 from bpe.added_tokens import AddedToken
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
-from bpe.formats.file_access import parse_json_object, read_text, write_file
+from bpe.formats.file_access import decode_text, parse_json_object, read_file, shown, write_file
+from bpe.formats.foreign_tokenizers import describe_bytes, describe_document
 from bpe.formats.gpt2_files import (
     SpelledMerges,
     build_model,
@@ -29,7 +30,7 @@ from bpe.formats.huggingface_patterns import (
 )
 from bpe.printable_bytes import from_printable, to_printable
 from bpe.schemes import Scheme, get_scheme
-from bpe.tokenizer_model import TokenizerModel
+from bpe.tokenizer_model import MAX_ID, TokenizerModel
 
 __all__ = ["read_tokenizer_json", "render_tokenizer_json", "write_tokenizer_json"]
 
@@ -58,9 +59,34 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
 
     Raises `ModelFileError` that names the file, the setting and its value.
     """
-    document = parse_json_object(read_text(path), path)
-    for setting in ("truncation", "padding"):
-        _refuse_unless(document.get(setting) is None, path, setting, document.get(setting))
+    data = read_file(path)
+    kind = describe_bytes(data)
+    if kind is not None:
+        raise ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
+    document = parse_json_object(decode_text(data, path), path)
+    try:
+        return _read_document(document, path)
+    except _RefusalError as refusal:
+        what, remedy = describe_document(document) or (None, refusal.remedy)
+        found = f": this is {what}" if what else ""
+        raise ModelFileError(f"{refusal}{found}; {remedy}") from None
+
+
+class _RefusalError(ModelFileError):
+    """What cannot be honoured, without the remedy."""
+
+    remedy = "give a file without it, or take it out if your texts do not need it"
+
+
+def _read_document(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:
+    # Padding does nothing to a text that is encoded alone.
+    truncation = document.get("truncation")
+    if truncation is not None:
+        raise ModelFileError(
+            f"{path}: truncation is {shown(truncation)}, which cannot be honoured: it would cut "
+            'every text; set "truncation" to null in the file (no_truncation() in `tokenizers`), '
+            "and cut rows with --max-row-tokens or --pack"
+        )
     _check_decoder(document.get("decoder"), path)
     model = _member(document, "model", dict, path)
     for setting, allowed in _MODEL_VALUES.items():
@@ -71,11 +97,11 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
         return build_model(
             vocab,
             _read_merges(_member(model, "merges", list, path), path),
-            _read_added_tokens(document.get("added_tokens") or [], vocab, path),
+            _read_added_tokens(document.get("added_tokens"), vocab, path),
             scheme=_read_scheme(document.get("pre_tokenizer"), vocab, path),
             vocab_name=f"{path} (model.vocab)",
             merges_name=f"{path} (model.merges)",
-            whole_piece=bool(model.get("ignore_merges")),
+            whole_piece=_flag(model, "ignore_merges", "model", path, default=False),
             normalizer=_read_normalizer(document.get("normalizer"), path),
             post_processor=document.get("post_processor"),
         )
@@ -137,37 +163,55 @@ def _member(parent: Mapping[str, Any], name: str, kind: type, path: PathLike) ->
     value = parent.get(name)
     if not isinstance(value, kind):
         found = "is missing" if value is None else f"is a {type(value).__name__}"
-        raise ModelFileError(
-            f"{path}: {name!r} {found}, where a {kind.__name__} is expected; "
-            "this is no byte-level BPE tokenizer.json"
-        )
+        raise _RefusalError(f"{path}: {name!r} {found}, where a {kind.__name__} is expected")
     return value
+
+
+def _flag(
+    parent: Mapping[str, Any], name: str, place: str, path: PathLike, *, default: bool
+) -> bool:
+    value = parent.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, bool):
+        raise ModelFileError(f"{path}: {place}.{name} is {shown(value)}, not true or false")
+    return value
+
+
+def _steps_of(value: Any, members: str, setting: str, path: PathLike) -> list[dict[str, Any]]:
+    """The steps of a normalizer or pre-tokenizer: those of a Sequence one by one."""
+    steps: Any = [value]
+    if isinstance(value, dict) and value.get("type") == "Sequence":
+        steps = value.get(members)
+    if not isinstance(steps, list) or not all(
+        isinstance(step, dict) and isinstance(step.get("type"), str) for step in steps
+    ):
+        raise _RefusalError(
+            f"{path}: {setting} is {shown(value)}, which is no step with a type, nor a Sequence of "
+            f"such {members}"
+        )
+    return list(steps)
 
 
 def _refuse_unless(honoured: bool, path: PathLike, setting: str, value: object) -> None:  # noqa: FBT001
     if not honoured:
-        shown = json.dumps(value, ensure_ascii=False)
-        shown = shown if len(shown) <= 200 else f"{shown[:200]}..."
-        raise ModelFileError(
-            f"{path}: {setting} is {shown}, which cannot be honoured exactly; "
-            "use a byte-level BPE file without it"
-        )
+        text = shown(value) if not isinstance(value, str) else f'"{shown(value)[1:-1]}"'
+        raise _RefusalError(f"{path}: {setting} is {text}, which cannot be honoured exactly")
 
 
 def _check_decoder(decoder: Any, path: PathLike) -> None:
-    kind = decoder.get("type") if isinstance(decoder, dict) else decoder
-    _refuse_unless(kind in (None, "ByteLevel"), path, "decoder", decoder)
+    honoured = decoder is None or (
+        isinstance(decoder, dict) and decoder.get("type") in (None, "ByteLevel")
+    )
+    _refuse_unless(honoured, path, "decoder", decoder)
 
 
 def _read_normalizer(normalizer: Any, path: PathLike) -> str | None:
     if normalizer is None:
         return None
-    steps = [normalizer]
-    if isinstance(normalizer, dict) and normalizer.get("type") == "Sequence":
-        steps = normalizer.get("normalizers") or []
+    steps = _steps_of(normalizer, "normalizers", "normalizer", path)
     for step in steps:
-        kind = step.get("type") if isinstance(step, dict) else step
-        _refuse_unless(kind == "NFC", path, "normalizer", step)
+        _refuse_unless(step["type"] == "NFC", path, "normalizer", step)
     return "NFC" if steps else None
 
 
@@ -183,52 +227,60 @@ def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
             or not all(isinstance(part, str) and part for part in parts)
         ):
             raise ModelFileError(
-                f"{path}: model.merges[{index}] is {merge!r}, not a pair of two tokens"
+                f"{path}: model.merges[{index}] is {shown(merge)}, not a pair of two tokens"
             )
         lefts.append(parts[0])
         rights.append(parts[1])
     return SpelledMerges(lefts, rights, lambda rank: f"{path}, model.merges[{rank}]")
 
 
-def _read_added_tokens(
-    added: list[Any], vocab: Mapping[str, int], path: PathLike
-) -> list[AddedToken]:
+def _read_added_tokens(added: Any, vocab: Mapping[str, int], path: PathLike) -> list[AddedToken]:
+    if not isinstance(added, (list, type(None))):
+        raise ModelFileError(f"{path}: added_tokens is {shown(added)}, not a list")
     found: dict[str, AddedToken] = {}
-    for index, entry in enumerate(added):
+    for index, entry in enumerate(added or ()):
         place = f"added_tokens[{index}]"
         if (
             not isinstance(entry, dict)
             or not isinstance(entry.get("content"), str)
-            or not isinstance(entry.get("id"), int)
+            or type(entry.get("id")) is not int
+            or not 0 <= entry["id"] <= MAX_ID
         ):
-            raise ModelFileError(f"{path}: {place} is {entry!r}; it needs a content and an id")
+            raise ModelFileError(
+                f"{path}: {place} is {shown(entry)}; it needs a content and an id, an integer from "
+                f"0 to {MAX_ID}"
+            )
         text, token_id = entry["content"], entry["id"]
         if vocab.get(text, token_id) != token_id:
             raise ModelFileError(
-                f"{path}: {place} ({text!r}) has id {token_id}, model.vocab says {vocab[text]}"
+                f"{path}: {place} ({shown(text)}) has id {token_id}, model.vocab says {vocab[text]}"
             )
         flags = {name: entry.get(name, _FLAGS[name]) for name in _FLAGS}
         if not set(map(type, flags.values())) <= {bool}:
-            raise ModelFileError(f"{path}: {place} is {entry!r}; its flags must be true or false")
+            raise ModelFileError(
+                f"{path}: {place} is {shown(entry)}; its flags must be true or false"
+            )
         if text in found and found[text].id != token_id:
-            raise ModelFileError(f"{path}: {place} ({text!r}) is there already, with another id")
+            raise ModelFileError(
+                f"{path}: {place} ({shown(text)}) is there already, with another id"
+            )
         # Of several entries the library keeps the last.
         found[text] = AddedToken(text, token_id, **flags)
     return list(found.values())
 
 
 def _read_scheme(pre_tokenizer: Any, vocab: Mapping[str, int], path: PathLike) -> Scheme:
-    steps = [pre_tokenizer]
-    if isinstance(pre_tokenizer, dict) and pre_tokenizer.get("type") == "Sequence":
-        steps = pre_tokenizer.get("pretokenizers") or []
-    kinds = [step.get("type") if isinstance(step, dict) else step for step in steps]
+    _refuse_unless(pre_tokenizer is not None, path, "pre_tokenizer", pre_tokenizer)
+    steps = _steps_of(pre_tokenizer, "pretokenizers", "pre_tokenizer", path)
+    kinds = [step["type"] for step in steps]
     _refuse_unless(
         kinds in (["ByteLevel"], ["Split", "ByteLevel"]), path, "pre_tokenizer", pre_tokenizer
     )
     byte_level = steps[-1]
     # The library's own defaults are true for both.
-    adds_space = byte_level.get("add_prefix_space", True)
-    uses_regex = byte_level.get("use_regex", True)
+    place = "pre_tokenizer: ByteLevel"
+    adds_space = _flag(byte_level, "add_prefix_space", place, path, default=True)
+    uses_regex = _flag(byte_level, "use_regex", place, path, default=True)
     _refuse_unless(not adds_space, path, "pre_tokenizer: ByteLevel.add_prefix_space", adds_space)
     if len(steps) == 1:
         return get_scheme("gpt2" if uses_regex else "none")
@@ -245,7 +297,8 @@ def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
     text = pattern.get("Regex") if isinstance(pattern, dict) else None
     _refuse_unless(isinstance(text, str) and bool(text), path, "Split.pattern", pattern)
     text = str(text)
-    behavior, invert = split.get("behavior"), bool(split.get("invert"))
+    behavior = split.get("behavior")
+    invert = _flag(split, "invert", "Split", path, default=False)
     name = scheme_name_of(text)
     # Named patterns match every character, so that dropping what they do not match drops nothing.
     keeps_all = behavior == "Isolated" or (
@@ -261,10 +314,10 @@ def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
     difference = find_difference(text)
     _refuse_unless(difference is None, path, f"Split.pattern ({difference})", text)
     warnings.warn(
-        f"{path}: the pattern {text!r} is no named scheme's; it is read as regex:PATTERN, whose "
-        f"Unicode classes are those of {scheme.unicode_version}, and not of the file's own library",
+        f"{path}: the pattern {shown(text)} is no named scheme's; it is read as regex:PATTERN, "
+        f"whose Unicode classes are those of {scheme.unicode_version}, not of the file's library",
         UserWarning,
-        stacklevel=5,
+        stacklevel=6,
     )
     return scheme
 

@@ -90,6 +90,18 @@ def test_the_post_processor_is_recorded_and_never_applied(tmp_path: Path) -> Non
     assert tokenizer.encode("").tolist() == []
 
 
+def test_padding_changes_nothing_for_one_text(tmp_path: Path) -> None:
+    padding = {"strategy": "BatchLongest", "pad_id": 0, "pad_token": "!"}
+    padded = Tokenizer.from_huggingface(write(tmp_path, lambda d: d.update(padding=padding)))
+    assert padded.digest == Tokenizer.from_huggingface(write(tmp_path)).digest
+
+
+def test_truncation_is_refused_with_what_to_change(tmp_path: Path) -> None:
+    path = write(tmp_path, lambda document: document.update(truncation={"max_length": 5}))
+    with pytest.raises(ModelFileError, match=r'set "truncation" to null .* --max-row-tokens'):
+        Tokenizer.from_huggingface(path)
+
+
 def test_merges_may_be_lists(tmp_path: Path) -> None:
     def change(document: dict[str, Any]) -> None:
         document["model"]["merges"] = [["Ġ", "t"], ["Ġt", "h"]]
@@ -212,7 +224,6 @@ def at_top(**changes: Any) -> Change:
         (in_model(continuing_subword_prefix="##"), r'model\.continuing_subword_prefix is "##"'),
         (in_model(end_of_word_suffix="</w>"), r'model\.end_of_word_suffix is "</w>"'),
         (at_top(truncation={"max_length": 5}), r'truncation is \{"max_length": 5\}'),
-        (at_top(padding={"pad_id": 0}), r'padding is \{"pad_id": 0\}'),
         (at_top(normalizer={"type": "NFKC"}), r'normalizer is \{"type": "NFKC"\}'),
         (
             at_top(

@@ -32,6 +32,8 @@ __all__ = [
     "VocabularyError",
 ]
 
+_LONGEST_MESSAGE = 2000
+
 
 class BpeError(Exception):
     """Base class of every error that this project raises on purpose."""
@@ -50,7 +52,15 @@ class VocabularyError(InputError):
 
 
 class ModelFileError(InputError):
-    """A tokenizer file is missing, damaged, or of a kind that cannot be read exactly."""
+    """A tokenizer file is missing, damaged, or of a kind that cannot be read exactly.
+
+    A long message, which quotes a long value of the file, loses its middle.
+    """
+
+    def __init__(self, message: str = "") -> None:
+        if len(message) > _LONGEST_MESSAGE:
+            message = f"{message[: _LONGEST_MESSAGE // 2]} ... {message[-_LONGEST_MESSAGE // 2 :]}"
+        super().__init__(message)
 
 
 class CountTableError(InputError):

@@ -4,6 +4,10 @@
 #include <cstring>
 #include <iterator>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include "class_tables.h"
 #include "decode_char.h"
 #include "unicode_tables.h"
@@ -13,7 +17,6 @@ namespace beam_bpe {
 namespace {
 
 constexpr size_t kLongestChar = 4;  // bytes
-constexpr size_t kBlock = 64;       // bytes that are skipped at a time
 
 struct CodePoint {
   uint32_t value;  // kInvalid for a byte that is no part of a character
@@ -91,14 +94,10 @@ void AddedTokenSet::set_few_pairs() {
   for (unsigned pair = 0; pair < 1u << 16; ++pair) {
     if (!(pairs_[pair >> 6] >> (pair & 63) & 1)) continue;
     if (count == kFewPairs) return;
-    few_first_[count] = static_cast<uint8_t>(pair & 0xFF);
-    few_second_[count++] = static_cast<uint8_t>(pair >> 8);
+    std::memset(few_first_[count], static_cast<int>(pair & 0xFF), kVector);
+    std::memset(few_second_[count++], static_cast<int>(pair >> 8), kVector);
   }
   few_count_ = count;
-  for (size_t i = count; i < kFewPairs; ++i) {  // the first one again
-    few_first_[i] = few_first_[0];
-    few_second_[i] = few_second_[0];
-  }
 }
 
 void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
@@ -127,69 +126,71 @@ void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
       nodes_.emplace_back();
       at = last;
     }
-    nodes_[task.node].edge_count =
-        static_cast<uint32_t>(edges_.size()) - nodes_[task.node].first_edge;
+    Node& node = nodes_[task.node];
+    node.edge_count = static_cast<uint32_t>(edges_.size()) - node.first_edge;
+    if (node.edge_count == 1) {
+      node.only_byte = edges_.back();
+      node.only_child = children_.back();
+    }
   }
 }
 
 AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
                                                size_t start) const {
-  Match best{start, start, nullptr};
+  uint32_t token = kNone;
+  size_t end = start;
   const Node* node = nodes_.data();
   for (size_t at = start; at < size; ++at) {
-    const uint8_t* const edges = edges_.data() + node->first_edge;
-    size_t edge = 0;
-    if (node->edge_count == 1) {
-      if (edges[0] != text[at]) break;
-    } else {
+    uint32_t child = node->only_child;
+    if (node->edge_count != 1) {
+      const uint8_t* const edges = edges_.data() + node->first_edge;
       const void* const found =
           node->edge_count ? std::memchr(edges, text[at], node->edge_count) : nullptr;
       if (!found) break;
-      edge = static_cast<size_t>(static_cast<const uint8_t*>(found) - edges);
+      child = children_[node->first_edge +
+                        static_cast<size_t>(static_cast<const uint8_t*>(found) - edges)];
+    } else if (node->only_byte != text[at]) {
+      break;
     }
-    node = nodes_.data() + children_[node->first_edge + edge];
-    if (node->token != kNone) best = {start, at + 1, &tokens_[node->token]};
+    node = nodes_.data() + child;
+    if (node->token != kNone) {
+      token = node->token;
+      end = at + 1;
+    }
   }
-  return best;
+  return {start, end, token == kNone ? nullptr : &tokens_[token]};
 }
 
-// Whether a block of text holds one of the pairs; the block and one byte more are read.
-template <size_t Pairs>
-static bool holds_pair(const uint8_t* text, const uint8_t* first, const uint8_t* second) {
-  uint8_t any = 0;
-  for (size_t i = 0; i < kBlock; ++i) {  // compiles to vectors
-    uint8_t hit = 0;
-    for (size_t k = 0; k < Pairs; ++k) {
-      hit |= static_cast<uint8_t>(text[i] == first[k]) & static_cast<uint8_t>(text[i + 1] == second[k]);
-    }
-    any |= hit;
-  }
-  return any != 0;
-}
-
-// A place before which no token starts, at `position` or later.
+// The first place at `position` or later where a token may start; or one before it.
 size_t AddedTokenSet::skip(const uint8_t* text, size_t size, size_t position) const {
-  const auto skip_blocks = [&](auto holds) {
-    while (position + kBlock < size && !holds(text + position, few_first_, few_second_)) {
-      position += kBlock;
+#ifdef __SSE2__
+  for (; few_count_ && position + kVector < size; position += kVector) {
+    const auto load = [](const uint8_t* bytes) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+    };
+    const __m128i here = load(text + position);
+    const __m128i next = load(text + position + 1);
+    __m128i hits = _mm_setzero_si128();
+    for (size_t i = 0; i < few_count_; ++i) {
+      const __m128i first = _mm_cmpeq_epi8(here, load(few_first_[i]));
+      const __m128i second = _mm_cmpeq_epi8(next, load(few_second_[i]));
+      hits = _mm_or_si128(hits, _mm_and_si128(first, second));
     }
-    return position;
-  };
-  if (few_count_ == 0) return position;
-  if (few_count_ == 1) return skip_blocks(holds_pair<1>);
-  if (few_count_ == 2) return skip_blocks(holds_pair<2>);
-  if (few_count_ <= 4) return skip_blocks(holds_pair<4>);
-  return skip_blocks(holds_pair<kFewPairs>);
+    const int mask = _mm_movemask_epi8(hits);
+    if (mask) return position + static_cast<size_t>(__builtin_ctz(static_cast<unsigned>(mask)));
+  }
+#else
+  static_cast<void>(text);
+  static_cast<void>(size);
+#endif
+  return position;
 }
 
 AddedTokenSet::Match AddedTokenSet::find(const uint8_t* text, size_t size,
                                          size_t position) const {
-  size_t checked = position;  // blocks up to here were looked at
   for (; position + 1 < size; ++position) {
-    if (position >= checked) {
-      position = skip(text, size, position);
-      checked = position + kBlock;
-    }
+    position = skip(text, size, position);
+    if (position + 1 >= size) break;
     if (!may_start(text + position)) continue;
     const Match match = longest_at(text, size, position);
     if (match.token) return match;

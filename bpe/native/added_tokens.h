@@ -52,6 +52,8 @@ class AddedTokenSet {
     uint32_t first_edge = 0;  // in edges_ and children_
     uint32_t edge_count = 0;
     uint32_t token = kNone;
+    uint32_t only_child = 0;  // of a node with one edge, and its byte
+    uint8_t only_byte = 0;
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 
@@ -71,11 +73,12 @@ class AddedTokenSet {
   uint64_t pairs_[1 << 10] = {};    // first two bytes that a token may start with
   bool singles_[256] = {};          // first bytes of tokens of one byte
 
-  // The same as pairs, if they are few: blocks of text without any are skipped by vectors.
+  // The same as pairs, if they are few: text without any is skipped by vectors.
   static constexpr size_t kFewPairs = 8;
-  size_t few_count_ = 0;  // 0: they are more
-  uint8_t few_first_[kFewPairs] = {};
-  uint8_t few_second_[kFewPairs] = {};
+  static constexpr size_t kVector = 16;
+  size_t few_count_ = 0;                          // 0: they are more
+  uint8_t few_first_[kFewPairs][kVector] = {};    // each byte, over and over
+  uint8_t few_second_[kFewPairs][kVector] = {};
 };
 
 class AddedTokens {

@@ -15,6 +15,9 @@ namespace {
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
 constexpr size_t kBatch = 512;
+// Stretches between added tokens up to so many bytes are encoded together.
+constexpr size_t kLongestGathered = 4096;
+constexpr size_t kLeastCapacity = 128;  // of a scan, to go by blocks
 
 }  // namespace
 
@@ -74,16 +77,24 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
   void encode(const Document& document, AddedSearch search, IdBuffer& ids) override {
+    forget_gathered();  // of a call that failed
     encoder_->added().cut(
         document.text, document.size, search,
         [&](size_t start, size_t end) {
-          encode({document.text + start, end - start, document.readable - start}, ids);
+          const Document stretch{document.text + start, end - start, document.readable - start};
+          text_left_ = document.size - start;
+          if (encoder_->model().has_scheme && stretch.size <= kLongestGathered) {
+            gather(stretch, ids);
+          } else {
+            flush(ids);
+            encode(stretch, ids);
+          }
         },
         [&](size_t, size_t, uint32_t id) {
-          Id* const out = ids.reserve<Id>(1);
-          *out = static_cast<Id>(id);
-          ids.finish(out + 1);
+          if (gathered_count_ == kBatch) flush(ids);
+          gathered_[gathered_count_++] = {nullptr, 0, 0, id};
         });
+    flush(ids);
   }
 
   void encode_pieces(const Document& document, const uint64_t* ends, size_t count,
@@ -107,6 +118,68 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
  private:
+  // Pre-tokens whose ids are not made yet, or an added token where text is null. Short stretches
+  // are encoded together, so that memory is asked for all of them before any is looked up.
+  struct Gathered {
+    const uint8_t* text;
+    uint32_t first;  // of its ends and slots
+    uint32_t count;
+    uint32_t id;
+  };
+
+  // Appends what is gathered first, if need be; a stretch that needs care goes the usual way.
+  void gather(const Document& stretch, IdBuffer& ids) {
+    const ScanFunction scan = scans_[encoder_->model().scheme];
+    size_t position = 0;
+    while (position < stretch.size) {
+      if (gathered_pieces_ + kLeastCapacity > kBatch || gathered_count_ == kBatch) flush(ids);
+      uint32_t* const ends = gathered_ends_ + gathered_pieces_;
+      const uint8_t* const text = stretch.text + position;
+      const ScanResult found =
+          scan(stretch.text, stretch.size, position, ends, kBatch - gathered_pieces_);
+      const size_t last = found.count > 1 ? ends[found.count - 2] : 0;
+      const size_t span = found.position - position;
+      if (stretch.readable - position - last < kKeyBytes || passes_.has_zero(text, span)) {
+        flush(ids);
+        encode({text, stretch.size - position, stretch.readable - position}, ids);
+        return;
+      }
+      gathered_[gathered_count_++] = {text, static_cast<uint32_t>(gathered_pieces_),
+                                      static_cast<uint32_t>(found.count), 0};
+      gathered_pieces_ += found.count;
+      gathered_bytes_ += span;
+      position = found.position;
+    }
+  }
+
+  void flush(IdBuffer& ids) {
+    if (!gathered_count_) return;
+    cache_.prepare(gathered_pieces_, gathered_bytes_, std::max(gathered_bytes_, text_left_));
+    const auto input_of = [&](const Gathered& part) {
+      return PassInput{part.text, gathered_ends_ + part.first, part.count, slots_ + part.first,
+                       cache_.table(), cache_.slot_mask()};
+    };
+    const Gathered* const end = gathered_ + gathered_count_;
+    for (const Gathered* part = gathered_; part != end; ++part) {
+      if (part->text) passes_.hash(input_of(*part));
+    }
+    Id* out = ids.reserve<Id>(gathered_bytes_ + gathered_count_);
+    for (const Gathered* next = gathered_; next != end; ++next) {
+      const Gathered& part = *next;
+      if (part.text) {
+        out = probe_(input_of(part), &TypedContext::miss, this, out);
+      } else {
+        *out++ = static_cast<Id>(part.id);
+      }
+    }
+    ids.finish(out);
+    forget_gathered();
+  }
+
+  void forget_gathered() {
+    gathered_count_ = gathered_pieces_ = gathered_bytes_ = 0;
+  }
+
   // Ids of the pre-tokens at `position` whose ends are in ends_.
   void encode_batch(const Document& document, size_t position, size_t count, IdBuffer& ids) {
     if (!count) return;
@@ -191,6 +264,12 @@ class TypedContext final : public EncodeContext::Implementation {
   std::vector<uint32_t> long_ids_;
   uint32_t ends_[kBatch + kScanSlack];
   uint32_t slots_[kBatch];
+  Gathered gathered_[kBatch];
+  size_t gathered_count_ = 0;
+  uint32_t gathered_ends_[kBatch + kScanSlack];
+  size_t gathered_pieces_ = 0;
+  size_t gathered_bytes_ = 0;
+  size_t text_left_ = 0;  // of the document, from the stretch at hand on
 };
 
 }  // namespace

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
+from functools import cache
 from typing import Annotated, Any
 
 import msgspec
@@ -37,6 +38,7 @@ _LARGER = frozenset({"occurrences"})
 _UNCHECKED = frozenset({"settings"})
 _DIGESTS = ("digest", "sha256")
 _DIGEST = re.compile(r"[0-9a-f]{0,64}")
+_LEAVES = frozenset({str, float, bool, type(None)})
 _LONGEST_VALUE = 100
 _LONGEST_NAME = 255
 
@@ -99,28 +101,58 @@ def shown_value(value: Any) -> str:
 
 
 def _check(value: Any) -> None:
-    """Check a value and all that it holds."""
-    if isinstance(value, int):
+    """Check a value and all that it holds.
+
+    An output has a hundred thousand shards: places are spelled when something is wrong.
+    """
+    kind = type(value)
+    if kind is int:
         _check_number(value)
-    elif isinstance(value, list):
+    elif kind is list:
         for index, each in enumerate(value):
-            _at(f"[{index}]", _check, each)
-    elif isinstance(value, dict):
+            try:
+                _check(each)
+            except _FaultError as fault:
+                fault.places.append(f"[{index}]")
+                raise
+    elif kind is dict:
         for name, each in value.items():
-            _at(f"[{shown_value(name)}]", _check, each)
-    elif is_dataclass(value) or isinstance(value, msgspec.Struct):
-        names = (
-            value.__struct_fields__
-            if isinstance(value, msgspec.Struct)
-            else [field.name for field in fields(value)]
-        )
-        for name in names:
-            if name not in _UNCHECKED and name not in _LARGER:
-                check_field = _check_digest if name.endswith(_DIGESTS) else _check
-                _at(f".{name}", check_field, getattr(value, name))
-        check_names = _NAMES.get(type(value))
-        if check_names is not None:
-            check_names(value)
+            try:
+                _check(each)
+            except _FaultError as fault:
+                fault.places.append(f"[{shown_value(name)}]")
+                raise
+    elif kind not in _LEAVES:
+        _check_fields(value)
+
+
+def _check_fields(record: Any) -> None:
+    """Check the fields of a record, and its names."""
+    kind: Any = type(record)
+    for name, is_digest in _fields_of(kind):
+        value = getattr(record, name)
+        try:
+            if is_digest:
+                _check_digest(value)
+            elif type(value) not in _LEAVES:
+                _check(value)
+        except _FaultError as fault:
+            fault.places.append(f".{name}")
+            raise
+    check_names = _NAMES.get(kind)
+    if check_names is not None:
+        check_names(record)
+
+
+@cache
+def _fields_of(kind: Any) -> list[tuple[str, bool]]:
+    """Names of the fields to check of a class, and whether they are digests."""
+    if issubclass(kind, msgspec.Struct):
+        names = list(kind.__struct_fields__)
+    else:
+        names = [field.name for field in fields(kind)]
+    unchecked = _UNCHECKED | _LARGER
+    return [(name, name.endswith(_DIGESTS)) for name in names if name not in unchecked]
 
 
 def _at(place: str, check: Callable[[Any], None], value: Any) -> None:

@@ -100,7 +100,7 @@ def mutate(document: Any, data: st.DataObject) -> None:
         elif action == "repeat" and isinstance(parent, list):
             parent.append(copy.deepcopy(parent[key]))
         else:
-            parent[key] = data.draw(JUNK)
+            parent[key] = copy.deepcopy(data.draw(JUNK))
 
 
 def make_files(folder: Path) -> None:

@@ -93,6 +93,7 @@ def _read_document(document: Mapping[str, Any], path: PathLike) -> TokenizerMode
         value = model.get(setting)
         _refuse_unless(value in allowed, path, f"model.{setting}", value)
     vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+    vocab.pop("", None)  # an entry that some files have: no text can be encoded to it
     try:
         return build_model(
             vocab,

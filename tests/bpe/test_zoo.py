@@ -12,7 +12,10 @@ import pytest
 from bpe import Tokenizer
 from bpe.printable_bytes import to_printable
 
-FAMILIES = ("codegen", "gpt-neox", "gpt-oss", "olmo-1", "olmo-2", "phi-2", "qwen3", "roberta")
+FAMILIES = (
+    *("codegen", "gpt-neox", "gpt-oss", "olmo-1", "olmo-2", "phi-2", "qwen3", "roberta"),
+    "whisper-tiny",
+)
 
 
 def with_every_byte(document: dict[str, Any]) -> dict[str, Any]:

@@ -153,7 +153,9 @@ def visible_borders(ids: npt.NDArray[np.uint32], marks: npt.NDArray[np.int64]) -
     ("first", "last"),
     [
         (0x80, 0x32000),
-        pytest.param(0x32000, 0x110000, marks=pytest.mark.slow),
+        # Tags and variation selectors; all others are not assigned.
+        (0xE0000, 0xE1000),
+        pytest.param(0x32000, 0x110000, marks=pytest.mark.exhaustive),
     ],
 )
 def test_every_code_point_in_context_as_in_tiktoken(scheme: str, first: int, last: int) -> None:

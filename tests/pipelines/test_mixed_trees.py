@@ -200,7 +200,11 @@ def test_commands_take_patterns_and_list_what_they_skip(
     assert skipped.code == 0, skipped.err
     totals = read_manifest(str(output)).totals
     assert (totals.documents, totals.rejects) == (5, {"bad_file": 4})
-    lines = [line for path in output.glob("rejects/*") for line in path.read_text().splitlines()]
+    lines = [
+        line
+        for path in output.glob("__beam-bpe__/rejects/*")
+        for line in path.read_text().splitlines()
+    ]
     reasons = {Path(each["file"]).name: each["message"] for each in map(json.loads, lines)}
     assert reasons.keys() == {"b.png", "c", "f.png", "g.json"}
     assert "the content starts like a gzip file" in reasons["c"]

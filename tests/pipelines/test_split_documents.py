@@ -27,7 +27,7 @@ from pipelines.split_documents import Splitter, parse_splits
         ("_a=1", "'_a' cannot be a split's name"),
         ("..=1", "cannot be a split's name"),
         ("=1", "'' cannot be a split's name"),
-        ("rejects=1", "none of counts, rejects"),
+        ("__beam-bpe__=1", "cannot be a split's name"),
         ("", "cannot be a split's name"),
     ],
 )

@@ -65,7 +65,7 @@ def test_rows_that_raw_training_skips_are_listed_and_counted(tmp_path: Path, run
     source.write_text('{"text": "some text"}\n')
     assert run(*command, "--output", output, "--overwrite").code == 0
     assert not listed.exists()
-    source.write_text("nonsense\n" * 3)
+    source.write_text("nonsense\n" * 3 + '{"text": "some text"}\n')
     # One row a unit: the limit is over all of them.
     few = ("--on-bad-record", "skip", "--max-bad-records", 2, "--range-bytes", 9)
     refused = run(*command, "--output", tmp_path / "few", *few)

@@ -299,6 +299,19 @@ class Encoder:
         Raises `InputError` where the ends do not cover a document exactly.
         """
 
+class AddedTokens:
+    """Special tokens among added ones, in documents; safe to use from several threads at once.
+
+    added: as for `Encoder`.
+    """
+
+    def __init__(self, added: list[tuple[bytes, int, bool, bool, bool, bool, bool]]) -> None: ...
+    def count_specials(self, texts: ArrowColumn, *, find: int) -> Column:
+        """How often each added token is found, int64, in their order; 0 for one not special."""
+
+    def rows_with_specials(self, texts: ArrowColumn) -> Column:
+        """Documents in which the text of a special token occurs, int64, ascending."""
+
 class Decoder:
     """Ids to bytes; safe to use from several threads at once.
 

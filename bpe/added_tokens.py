@@ -81,6 +81,12 @@ class AddedToken:
         """Whether what it takes depends on the text next to it."""
         return self.lstrip or self.rstrip or self.single_word
 
+    @property
+    def native_row(self) -> tuple[bytes, int, bool, bool, bool, bool, bool]:
+        """As the native core takes it."""
+        flags = (self.special, self.normalized, self.lstrip, self.rstrip, self.single_word)
+        return self.text.encode(), self.id, *flags
+
     def to_json(self) -> dict[str, Any]:
         """As JSON values, all fields."""
         return dataclasses.asdict(self)

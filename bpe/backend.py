@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 # Of the native core that these sources need, as in bpe/native/python_module.cc.
-NATIVE_INTERFACE = 5
+NATIVE_INTERFACE = 6
 
 BACKEND_NAMES = ("auto", "native", "python")
 TIE_ORDERS = ("hf", "id", "bytes", "first")

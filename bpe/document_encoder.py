@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
@@ -14,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpe.added_finder import AddedFinder
 from bpe.added_stream import AddedStream
 from bpe.added_tokens import Find
 from bpe.backend import Decoder, Encoder, get_backend
@@ -23,7 +25,7 @@ from bpe.final_tokens import FinalTokens
 from bpe.id_arrays import binary_array, id_array, id_list_array, join_id_lists
 from bpe.normalization import normalize_array
 from bpe.schemes import get_scheme
-from bpe.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
+from bpe.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.stream_encoder import StreamEncoder, are_in_merge_order
 from bpe.tokenizer_model import TokenizerModel
 from bpe.utf8_text import utf8_bytes
@@ -45,6 +47,11 @@ class DocumentEncoder:
         self._backend_encoder: Encoder | None = None
         self._backend_merger: Encoder | None = None
         self._backend_decoder: Decoder | None = None
+
+    @cached_property
+    def _finder(self) -> AddedFinder:
+        # Those of the second pass in their normal form, as they are looked for.
+        return AddedFinder(self._model.encoding_model.added_tokens)
 
     @cached_property
     def id_type(self) -> pa.DataType:
@@ -236,17 +243,35 @@ class DocumentEncoder:
 
     def first_special(self, array: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
         """First special token that counts in an array: row, start and text."""
-        specials = {token.id: token.text for token in self._model.added_tokens if token.special}
-        rows = set(self._model.specials.rows_with_hits(array))
+        names = {token.id: token.text for token in self._model.added_tokens}
+        for row, start, token_id in self._special_places(array):
+            return row, start, names[token_id]
+        return None
+
+    def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+        """How often each special token is found; see `Tokenizer.count_special_text`."""
+        array, model = binary_array(texts), self._model
+        in_normal_form = any(token.special and token.normalized for token in model.added_tokens)
+        found: Mapping[int, int]
+        if model.normalizer is None:
+            found = self._finder.count(array)
+        elif not in_normal_form:  # the first pass looks at texts as they are
+            found = self._finder.count(array, Find.ADDED | Find.SPECIALS | Find.FIRST)
+        else:
+            found = Counter(token_id for _, _, token_id in self._special_places(array))
+        return {text: found[token_id] for text, token_id in model.special_tokens.items()}
+
+    def _special_places(self, array: pa.LargeBinaryArray) -> Iterator[tuple[int, int, int]]:
+        """Special tokens that encoding finds: row, start and id."""
+        rows = set(self._finder.rows_with_texts(array))
         if self._model.normalizer is not None:
-            added = self._model.encoding_model.added_tokens
-            normal = SpecialTokens({token.text: token.id for token in added if token.special})
-            rows.update(normal.rows_with_hits(normalize_array(self._model.normalizer, array)))
+            normalized = normalize_array(self._model.normalizer, array)
+            rows.update(self._finder.rows_with_texts(normalized))
+        specials = set(self._model.special_tokens.values())
         for row in sorted(rows):
             for start, token_id in self._places(array[row].as_py()):
                 if token_id in specials:
-                    return row, start, specials[token_id]
-        return None
+                    yield row, start, token_id
 
     def _places(self, data: bytes) -> Iterator[tuple[int, int]]:
         """Starts and ids of all added tokens of a document, special ones counting."""

@@ -145,10 +145,7 @@ class NativeEncoder:
             whole_piece=model.whole_piece,
             scheme=model.scheme.name if _has_scan(model.scheme) else None,
             cache_bytes=cache_bytes,
-            added=[
-                (t.text.encode(), t.id, t.special, t.normalized, t.lstrip, t.rstrip, t.single_word)
-                for t in model.added_tokens
-            ],
+            added=[token.native_row for token in model.added_tokens],
         )
         self._added = model.added_tokens
 

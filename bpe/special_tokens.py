@@ -11,13 +11,12 @@ right and do not overlap.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from bpe.added_finder import AddedFinder
+from bpe.added_tokens import AddedToken
 from bpe.errors import InputError, VocabularyError
 from bpe.printable_bytes import from_printable
 
@@ -25,9 +24,6 @@ __all__ = ["SPECIAL_TEXT_POLICIES", "SpecialTokens"]
 
 SPECIAL_TEXT_POLICIES = ("text", "allow", "reject")
 """What a special token's text inside a document is: ordinary text, the special id, an error."""
-
-# Compiling a search for more of them takes longer than it saves.
-_MOST_SEARCHED_NATIVELY = 1000
 
 
 class SpecialTokens:
@@ -53,7 +49,8 @@ class SpecialTokens:
         longest_first = sorted(self._by_bytes, key=len, reverse=True)
         alternatives = b"|".join(map(re.escape, longest_first))
         self._pattern = re.compile(alternatives) if longest_first else None
-        self._native_pattern = "|".join(map(_escape_bytes, longest_first))
+        # Ids of any size are for the caller; the finder goes by the order.
+        self._finder = AddedFinder([AddedToken(text, place) for place, text in enumerate(mapping)])
         self.max_bytes = len(longest_first[0]) if longest_first else 0
         """Length of the longest special token, in bytes; 0 if there is none."""
 
@@ -87,7 +84,7 @@ class SpecialTokens:
         """
         stretches: list[tuple[int, int, int | None]] = []
         position = 0
-        for match in self._matches(data):
+        for match in self._pattern.finditer(data) if self._pattern else ():
             start, end = match.span()
             if start > position:
                 stretches.append((position, start, None))
@@ -102,34 +99,12 @@ class SpecialTokens:
 
         texts: string, binary, or their large or view kinds; a null holds nothing.
         """
-        counts = dict.fromkeys(self._by_bytes, 0)
-        for row in self.rows_with_hits(texts.cast(pa.large_binary())):
-            for match in self._matches(texts[row].as_buffer()):
-                counts[match.group()] += 1
-        return {text: counts[text.encode()] for text in self._ids}
+        counts = self._finder.count(_without_nulls(texts.cast(pa.large_binary())))
+        return dict(zip(self._ids, counts.values(), strict=True))
 
     def rows_with_hits(self, texts: pa.LargeBinaryArray) -> list[int]:
         """Find the indices of documents that hold a special token, ascending; nulls hold none."""
-        if self._pattern is None or len(texts) == 0:
-            return []
-        _, offset_buffer, value_buffer = texts.buffers()
-        if value_buffer is None:
-            return []
-        offsets = np.frombuffer(offset_buffer, dtype=np.int64)[texts.offset :][: len(texts) + 1]
-        if not self._may_occur(offsets[[0, -1]], value_buffer):
-            return []
-        values = memoryview(value_buffer)[: int(offsets[-1])]
-        # One search over all documents: a document with a hit shows one here too, though the hit
-        # may begin in the row before, which is why the row itself is looked at once more.
-        hits: list[int] = []
-        position = int(offsets[0])
-        while (match := self._pattern.search(values, position)) is not None:
-            row = int(np.searchsorted(offsets, match.start(), side="right")) - 1
-            start, end = int(offsets[row]), int(offsets[row + 1])
-            if texts[row].is_valid and self._pattern.search(values[start:end]):
-                hits.append(row)
-            position = end
-        return hits
+        return self._finder.rows_with_texts(_without_nulls(texts))
 
     def first(self, texts: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
         """First special token in an array of texts: its row, the byte where it starts, its text."""
@@ -161,25 +136,9 @@ class SpecialTokens:
         same = (text for text in self._ids if data in (text.encode(), from_printable(text)))
         return next(same)
 
-    def _may_occur(self, ends: npt.NDArray[np.int64], values: pa.Buffer) -> bool:
-        """Whether a stretch of a buffer holds a special token: found without holding the GIL.
 
-        Most texts hold none, and then this is all that looking for them costs.
-        """
-        if len(self._ids) > _MOST_SEARCHED_NATIVELY:
-            return True
-        stretch = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(), 1, [None, pa.py_buffer(ends), values]
-        )
-        return bool(pc.match_substring_regex(stretch, self._native_pattern)[0].as_py())
-
-    def _matches(self, data: bytes | pa.Buffer) -> Iterator[re.Match[bytes]]:
-        return self._pattern.finditer(data) if self._pattern else iter(())
-
-
-def _escape_bytes(data: bytes) -> str:
-    r"""A pattern that matches exactly these bytes where patterns are matched byte by byte."""
-    return "".join(f"\\x{byte:02x}" for byte in data)
+def _without_nulls(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    return texts.fill_null(b"") if texts.null_count else texts
 
 
 def _check_text(text: object) -> None:

@@ -316,6 +316,13 @@ class Tokenizer:
         """
         return self._documents.first_special(binary_array(texts))
 
+    def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+        """How often "allow" would find each special token in documents; 0 included.
+
+        A longer added token that covers the text of one hides it.
+        """
+        return self._documents.count_special_text(texts)
+
     def forget_encoder(self) -> None:
         """Free what encoding keeps, such as each thread's cache; it is made again when needed."""
         self._documents.forget_encoder()

@@ -173,7 +173,7 @@ class UnitEncoder:
         encoder = PieceEncoder(tokenizer, settings.special_text, self._unit, limit_bytes=limit)
         missing = tokenizer.model.missing_bytes
         for read in read_unit(self._unit, settings.read, finder, self._rejects, missing):
-            self._special_hits.update(tokenizer.specials.count(read["text"]))
+            self._special_hits.update(tokenizer.count_special_text(read["text"]))
             for pieces, ids in encoder.encode(read):
                 rows = maker.make(pieces, ids)
                 self._documents += pc.sum(pieces["is_last"]).as_py() or 0

@@ -59,13 +59,21 @@ bool is_word(CodePoint c) {
   return usual != is_exception;
 }
 
-std::vector<AddedToken> tokens_of_pass(const std::vector<AddedToken>& tokens, bool second) {
+std::vector<AddedToken> numbered(std::vector<AddedToken> tokens) {
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i].number = i;
+  return tokens;
+}
+
+template <class Condition>
+std::vector<AddedToken> choose(const std::vector<AddedToken>& tokens, const Condition& is_chosen) {
   std::vector<AddedToken> chosen;
-  for (const AddedToken& token : tokens) {
-    if (token.normalized == second) chosen.push_back(token);
-  }
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(chosen), is_chosen);
   return chosen;
 }
+
+bool is_first(const AddedToken& token) { return !token.normalized; }
+bool is_second(const AddedToken& token) { return token.normalized; }
+bool is_special(const AddedToken& token) { return token.special; }
 
 }  // namespace
 
@@ -199,8 +207,20 @@ AddedTokenSet::Match AddedTokenSet::find(const uint8_t* text, size_t size,
   return {size, size, nullptr};
 }
 
-AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens)
-    : first_(tokens_of_pass(tokens, false)), second_(tokens_of_pass(tokens, true)) {}
+AddedTokens::AddedTokens(std::vector<AddedToken> tokens)
+    : AddedTokens(Numbered{numbered(std::move(tokens))}) {}
+
+AddedTokens::AddedTokens(const Numbered& all)
+    : first_(choose(all.tokens, is_first)),
+      second_(choose(all.tokens, is_second)),
+      specials_(choose(all.tokens, is_special)) {}
+
+void AddedTokens::count_specials(const uint8_t* text, size_t size, AddedSearch search,
+                                 int64_t* counts) const {
+  if (!holds_special(text, size)) return;
+  cut(text, size, search, [](size_t, size_t) {},
+      [&](size_t, size_t, const AddedToken& token) { counts[token.number] += token.special; });
+}
 
 bool AddedTokens::touches_word(const uint8_t* text, size_t size, size_t start, size_t end) {
   return (start > 0 && is_word(code_point_before(text, start))) ||

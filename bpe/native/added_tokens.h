@@ -20,6 +20,7 @@ struct AddedToken {
   bool lstrip = false;      // takes white space before it, too
   bool rstrip = false;      // and behind it
   bool single_word = false; // only without word characters next to it
+  size_t number = 0;        // among all added tokens; set by AddedTokens
 };
 
 // What a search is for.
@@ -83,19 +84,30 @@ class AddedTokenSet {
 
 class AddedTokens {
  public:
-  explicit AddedTokens(const std::vector<AddedToken>& tokens);
+  explicit AddedTokens(std::vector<AddedToken> tokens);
 
   bool empty() const { return first_.empty() && second_.empty(); }
 
-  // Calls on_text(start, end) for each stretch of ordinary text and on_token(start, end, id) for
-  // each token, in order. Both may overlap where tokens take white space.
+  // Whether the text of a special token occurs; where none does, no search finds one.
+  bool holds_special(const uint8_t* text, size_t size) const {
+    return specials_.find(text, size, 0).token != nullptr;
+  }
+
+  // Adds up how often each special token is found, by number.
+  void count_specials(const uint8_t* text, size_t size, AddedSearch search,
+                      int64_t* counts) const;
+
+  // Calls on_text(start, end) for each stretch of ordinary text and on_token(start, end, token)
+  // for each token, in order. Both may overlap where tokens take white space.
   template <class OnText, class OnToken>
   void cut(const uint8_t* text, size_t size, AddedSearch search, const OnText& on_text,
            const OnToken& on_token) const {
     const auto cut_again = [&](size_t start, size_t end) {
       pass(second_, text + start, end - start, search.specials,
            [&](size_t from, size_t to) { on_text(start + from, start + to); },
-           [&](size_t from, size_t to, uint32_t id) { on_token(start + from, start + to, id); });
+           [&](size_t from, size_t to, const AddedToken& token) {
+             on_token(start + from, start + to, token);
+           });
     };
     if (search.first_pass && (second_.empty() || !search.second_pass)) {
       pass(first_, text, size, search.specials, on_text, on_token);
@@ -107,6 +119,11 @@ class AddedTokens {
   }
 
  private:
+  struct Numbered {
+    std::vector<AddedToken> tokens;
+  };
+  explicit AddedTokens(const Numbered& all);
+
   template <class OnText, class OnToken>
   static void pass(const AddedTokenSet& set, const uint8_t* text, size_t size, bool specials,
                    const OnText& on_text, const OnToken& on_token) {
@@ -125,7 +142,7 @@ class AddedTokens {
         }
         if (token.rstrip) end = space_behind(text, size, end);
         if (done < start) on_text(done, start);
-        on_token(start, end, token.id);
+        on_token(start, end, token);
         done = end;
       }
     }
@@ -138,6 +155,7 @@ class AddedTokens {
 
   AddedTokenSet first_;
   AddedTokenSet second_;
+  AddedTokenSet specials_;  // of both passes
 };
 
 }  // namespace beam_bpe

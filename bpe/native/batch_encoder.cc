@@ -154,7 +154,7 @@ BatchEncoder::Stretches BatchEncoder::cut_documents(const BinaryColumn& document
     encoder_->added().cut(
         document.text, document.size, search,
         [&](size_t start, size_t end) { add(start, end, -1); },
-        [&](size_t start, size_t end, uint32_t id) { add(start, end, id); });
+        [&](size_t start, size_t end, const AddedToken& token) { add(start, end, token.id); });
     found.first.push_back(static_cast<int64_t>(found.ids.size()));
   }
   return found;

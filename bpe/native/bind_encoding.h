@@ -23,7 +23,16 @@
 namespace beam_bpe {
 namespace {
 
+// Text, id, special, normalized, lstrip, rstrip, single_word.
 using AddedRow = std::tuple<std::string, uint32_t, bool, bool, bool, bool, bool>;
+
+std::vector<AddedToken> read_added(const std::vector<AddedRow>& rows) {
+  std::vector<AddedToken> added;
+  for (const auto& [text, id, special, normalized, lstrip, rstrip, single_word] : rows) {
+    added.push_back({text, id, special, normalized, lstrip, rstrip, single_word});
+  }
+  return added;
+}
 
 // Bits of `Find` in bpe/backend.py.
 AddedSearch search_of(unsigned find) {
@@ -33,7 +42,6 @@ AddedSearch search_of(unsigned find) {
 // Text to ids for one model; safe to use from several Python threads.
 class PythonEncoder {
  public:
-  // added: (text, id, special, normalized, lstrip, rstrip, single_word) of each added token.
   PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges,
                 bool whole_piece, const std::optional<std::string>& scheme, size_t cache_bytes,
                 const std::vector<AddedRow>& added) {
@@ -43,9 +51,7 @@ class PythonEncoder {
       model.tokens.push_back(py::cast<std::string>(token));
     }
     for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
-    for (const auto& [text, id, special, normalized, lstrip, rstrip, single_word] : added) {
-      model.added.push_back({text, id, special, normalized, lstrip, rstrip, single_word});
-    }
+    model.added = read_added(added);
     model.whole_piece = whole_piece;
     model.has_scheme = scheme.has_value();
     model.scheme = parse_scheme(scheme).value_or(SchemeId::gpt2);
@@ -110,6 +116,50 @@ class PythonEncoder {
 
  private:
   std::unique_ptr<BatchEncoder> encoder_;
+};
+
+// Special tokens among added ones, in documents; safe to use from several Python threads.
+class PythonAddedTokens {
+ public:
+  explicit PythonAddedTokens(const std::vector<AddedRow>& rows)
+      : count_(rows.size()), added_(read_added(rows)) {}
+
+  // Of all documents, by number of the added token.
+  ExportedColumn count_specials(const py::object& documents, unsigned find) const {
+    const ImportedColumn column(documents);
+    const BinaryColumn view = column.binary("texts");
+    std::vector<int64_t> counts(count_);
+    const WithoutGil released;
+    for (int64_t row = 0; row < view.size(); ++row) {
+      added_.count_specials(bytes_of(view[row]), view[row].size(), search_of(find), counts.data());
+    }
+    return int64_column(std::move(counts));
+  }
+
+  // Documents in which the text of a special token occurs, ascending.
+  ExportedColumn rows_with_specials(const py::object& documents) const {
+    const ImportedColumn column(documents);
+    const BinaryColumn view = column.binary("texts");
+    std::vector<int64_t> rows;
+    const WithoutGil released;
+    for (int64_t row = 0; row < view.size(); ++row) {
+      if (added_.holds_special(bytes_of(view[row]), view[row].size())) rows.push_back(row);
+    }
+    return int64_column(std::move(rows));
+  }
+
+ private:
+  static const uint8_t* bytes_of(std::string_view text) {
+    return reinterpret_cast<const uint8_t*>(text.data());
+  }
+  static ExportedColumn int64_column(std::vector<int64_t> values) {
+    OwnedColumn column{"l", static_cast<int64_t>(values.size()), {}, {}};
+    column.buffers.push_back(own_buffer(std::move(values)));
+    return ExportedColumn(std::move(column));
+  }
+
+  size_t count_;
+  AddedTokens added_;
 };
 
 // Ids to bytes; safe to use from several Python threads.
@@ -199,6 +249,11 @@ void define_encoding(py::module_& module) {
            py::arg("find"))
       .def("encode_split_documents", &PythonEncoder::encode_split_documents, py::arg("texts"),
            py::arg("piece_ends"), py::arg("first_pieces"));
+  py::class_<PythonAddedTokens>(module, "AddedTokens")
+      .def(py::init<const std::vector<AddedRow>&>(), py::arg("added"))
+      .def("count_specials", &PythonAddedTokens::count_specials, py::arg("texts"), py::kw_only(),
+           py::arg("find"))
+      .def("rows_with_specials", &PythonAddedTokens::rows_with_specials, py::arg("texts"));
   py::class_<PythonDecoder>(module, "Decoder")
       .def(py::init<const py::dict&>(), py::arg("tokens"))
       .def("decode", &PythonDecoder::decode, py::arg("ids"))

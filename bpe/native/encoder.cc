@@ -90,9 +90,9 @@ class TypedContext final : public EncodeContext::Implementation {
             encode(stretch, ids);
           }
         },
-        [&](size_t, size_t, uint32_t id) {
+        [&](size_t, size_t, const AddedToken& token) {
           if (gathered_count_ == kBatch) flush(ids);
-          gathered_[gathered_count_++] = {nullptr, 0, 0, id};
+          gathered_[gathered_count_++] = {nullptr, 0, 0, token.id};
         });
     flush(ids);
   }

@@ -161,7 +161,7 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 }  // namespace
 
 // Of what bpe/_native.pyi declares; as in bpe/backend.py, which refuses another one.
-constexpr int kInterface = 5;
+constexpr int kInterface = 6;
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";

@@ -231,6 +231,32 @@ def test_what_cannot_be_looked_for_is_refused() -> None:
 # ---- in parts ------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("backend")
+@given(data=st.data(), normalizer=st.sampled_from([None, "NFC"]))
+@settings(max_examples=60)
+def test_special_texts_are_counted_as_encoding_finds_them(
+    data: Any, normalizer: str | None
+) -> None:
+    tokens = data.draw(added_tokens())
+    tokenizer = make(tokens, normalizer)
+    documents = ["", *data.draw(st.lists(texts, max_size=3)), "ab<|"]
+    encoded = tokenizer.encode_batch(pa.array(documents), special_text="allow").values.to_pylist()
+    found = tokenizer.count_special_text(pa.array(documents))
+    assert list(found) == [token.text for token in tokenizer.added_tokens if token.special]
+    for token in tokens:
+        if token.special and token.id >= 300:  # below are the ids that merges make, too
+            assert found[token.text] == encoded.count(token.id)
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_longer_token_hides_a_special_one_that_is_counted() -> None:
+    longer = AddedToken("<s>!", 301, special=False)
+    tokenizer = make([AddedToken("<s>", 300), longer])
+    texts = pa.array(["a<s>!", "<s>!<s><s>", ""])
+    assert tokenizer.count_special_text(texts) == {"<s>": 2}
+    assert tokenizer.encode("<s>!", special_text="reject").tolist() == [301]
+
+
 def plain_flags(tokens: list[AddedToken]) -> list[AddedToken]:
     """The same tokens without flags that look around, and without bytes that are others' ids."""
     return [

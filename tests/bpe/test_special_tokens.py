@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -54,6 +56,7 @@ TYPES = (
 )
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("arrow_type", TYPES, ids=str)
 def test_counts_are_per_token_and_ignore_nulls(arrow_type: pa.DataType) -> None:
     texts = pa.array(["<a>b <a>", None, "", "none", "<a><a>"], pa.string()).cast(arrow_type)
@@ -61,6 +64,7 @@ def test_counts_are_per_token_and_ignore_nulls(arrow_type: pa.DataType) -> None:
     assert SPECIALS.count(texts[3:]) == {"<a>": 2, "<a>b": 0, "<|ünï|>": 0}
 
 
+@pytest.mark.usefixtures("backend")
 @given(st.lists(st.sampled_from(["", "<", "<a", "<a>", "a>b", ">", "b", "x<a>b"]), max_size=10))
 def test_rows_with_hits_are_those_that_hold_one(texts: list[str]) -> None:
     # Neighbours may spell a special token together; that is no hit.
@@ -69,6 +73,7 @@ def test_rows_with_hits_are_those_that_hold_one(texts: list[str]) -> None:
     assert SPECIALS.rows_with_hits(array) == expected
 
 
+@pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("more", [0, 2000])
 @given(data=st.lists(st.sampled_from([b"<a>", b"<", b"a>", b".", b"\xff", b"\0", b"\n"])))
 def test_counts_are_those_of_bytes_in_any_bytes(data: list[bytes], more: int) -> None:
@@ -77,6 +82,12 @@ def test_counts_are_those_of_bytes_in_any_bytes(data: list[bytes], more: int) ->
     whole = b"".join(data)
     found = specials.count(pa.array([b"<a>", whole, b"<a"], pa.large_binary())[1:])
     assert found == {text: whole.count(text.encode()) for text in texts}
+
+
+def test_what_was_used_can_be_sent_to_another_process() -> None:
+    assert SPECIALS.count(pa.array(["<a>"]))["<a>"] == 1
+    again = pickle.loads(pickle.dumps(SPECIALS))
+    assert again.count(pa.array(["<a><a>"]))["<a>"] == 2
 
 
 def test_two_with_one_id_are_refused() -> None:

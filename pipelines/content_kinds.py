@@ -8,6 +8,7 @@ looked at for what marks no format but binary data: many control characters of m
 
 from __future__ import annotations
 
+import codecs
 import re
 import zlib
 from typing import NamedTuple
@@ -45,10 +46,12 @@ _ZLIB = Kind("zlib", _UNPACK)
 _DEFLATE = Kind("deflate", _UNPACK)
 
 _POINTERS = {
-    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/": Kind(
+    rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v\d+\r?\n(?:ext-[^\n]*\n)*oid ": Kind(
         "Git LFS pointer", "fetch the content with `git lfs pull`"
     ),
-    rb"/annex/objects/": Kind("git-annex pointer", "fetch the content with `git annex get`"),
+    rb"/annex/objects/[^\s/]+(?:\s|\Z)": Kind(
+        "git-annex pointer", "fetch the content with `git annex get`"
+    ),
 }
 _TEXT_ENCODINGS = {
     rb"\xff\xfe\0\0|\0\0\xfe\xff": Kind("UTF-32", "convert it to UTF-8"),
@@ -73,8 +76,8 @@ _MAGIC = {
     rb"\x5d\0\0.{2}(?:\xff{8}|.{4}\0{4})\0": Kind("lzma", _UNPACK),
     rb"\xff\x06\0\0sNaPpY": Kind("Snappy", _UNPACK),
     rb"\x1f\x9d": Kind("compress", _UNPACK),
-    rb".{257}ustar[\0 ]": Kind("tar", _UNPACK),
-    rb"!<arch>\n": Kind("ar", _UNPACK),
+    rb".{257}ustar(?:\0|  \0)": Kind("tar", _UNPACK),
+    rb"!<arch>\n(?:.{58}`\n|\Z)": Kind("ar", _UNPACK),
     rb"MSCF\0{4}": Kind("cabinet", _UNPACK),
     rb"FEA1\0{4}": Kind("Feather 1", _CONVERT),
     rb"Obj\x01": Kind("Avro", _CONVERT),
@@ -85,7 +88,7 @@ _MAGIC = {
     rb"\x89HDF\r\n\x1a\n": Kind("HDF5", _CONVERT),
     rb"\x93NUMPY": Kind("NumPy", _CONVERT),
     rb"GGUF(?:.\0{3}|\0{3}.)": Kind("GGUF", _CONVERT),
-    rb".{4}\0{4}\{[\"\s]": Kind("safetensors", _CONVERT),
+    rb"(?!\0{4}).{4}\0{4}\{[\"\s]": Kind("safetensors", _CONVERT),
     rb"\x80[\x04\x05]\x95.{6}\0\0|\x80\x02\x8a\x0al\xfc\x9cF\xf9": Kind("pickle", _CONVERT),
     rb"MMIDIDX\0|TNTIDX\0": Kind("token index", _CONVERT),
     rb"\x7fELF": Kind("ELF", _CONVERT),
@@ -93,11 +96,12 @@ _MAGIC = {
     rb"[\xce\xcf]\xfa\xed\xfe": Kind("Mach-O", _CONVERT),
     rb"\0asm": Kind("WebAssembly", _CONVERT),
     rb"MZ.{58}(?s:.{4,256})PE\0\0": Kind("Windows program", _CONVERT),
-    rb"%PDF-[12]\.": Kind("PDF", _CONVERT),
+    rb"%PDF-[12]\.\d[ \t]*[\r\n%]": Kind("PDF", _CONVERT),
     rb"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": Kind("Microsoft Office", _CONVERT),
     rb"\x89PNG\r\n\x1a\n": Kind("PNG", _CONVERT),
     rb"\xff\xd8\xff": Kind("JPEG", _CONVERT),
-    rb"GIF8[79]a": Kind("GIF", _CONVERT),
+    # The high byte of the width.
+    rb"GIF8[79]a.[\0-\x08\x0e-\x1f]": Kind("GIF", _CONVERT),
     rb"II\*\0|MM\0\*": Kind("TIFF", _CONVERT),
     rb"RIFF.{4}(?:WEBP|WAVE|AVI )": Kind("RIFF", _CONVERT),
     rb"OggS\0|fLaC\0|ID3[\x02-\x04]": Kind("audio", _CONVERT),
@@ -136,7 +140,11 @@ def find_kind(head: bytes, size: int, *, is_declared: bool) -> Kind | None:
     if _is_mds(head, size):
         return Kind("MDS shard", _CONVERT)
     is_all = size <= len(head)
-    if _is_zlib_header(head) and _inflates(head, zlib.MAX_WBITS, is_all=is_all):
+    if (
+        _is_zlib_header(head)
+        and not head.isascii()
+        and _inflates(head, zlib.MAX_WBITS, is_all=is_all)
+    ):
         return _ZLIB
     return None if is_declared else _find_unmarked(head, is_all=is_all)
 
@@ -200,19 +208,70 @@ def _is_mds(head: bytes, size: int) -> bool:
 
 _KEY = re.compile(rb"[A-Za-z_][\w .:/-]*")
 _MAPS = re.compile(
-    rb"(?:[\x91-\x9f]|\xdc..|\xdd....)?(?:[\x81-\x8f]|\xde..|\xdf....)(?:[\xa1-\xbf]|\xd9.)",
+    rb"(?:[\x91-\x9f]|\xdc..|\xdd....)?"
+    rb"(?P<map>(?:[\x81-\x8f]|\xde..|\xdf....)(?:[\xa1-\xbf]|\xd9.))",
     re.DOTALL,
 )
 
 
 def _is_msgpack(head: bytes) -> bool:
-    """Whether it begins with a map, in a list or not, whose first key is a name."""
+    """Whether it begins with a map, in a list or not, whose first key is a name.
+
+    Some letters of Japanese and of DOS have such bytes too. What decides is behind the first map:
+    nothing, or another that begins in the same way. A map longer than the head is one if its first
+    value is a string of UTF-8 up to there.
+    """
     found = _MAPS.match(head)
     if found is None:
         return False
     length = found[0][-1] if found[0][-2:-1] == b"\xd9" else found[0][-1] & 0x1F
-    key = head[found.end() : found.end() + length]
-    return len(key) == length and _KEY.fullmatch(key) is not None
+    at = found.end() + length
+    if at >= len(head) or _KEY.fullmatch(head[found.end() : at]) is None:
+        return False
+    end = _msgpack_end(head, found.start("map"))
+    if end <= len(head):
+        return end == len(head) or head.startswith(head[found.start("map") : at], end)
+    if len(head) < HEAD_BYTES or not 0xD9 <= head[at] <= 0xDB:
+        return False
+    start = at + 1 + _MSGPACK_SIZED[head[at]]
+    size = int.from_bytes(head[at + 1 : start], "big")
+    return start + size > len(head) and _is_utf8_start(head[start:])
+
+
+def _is_utf8_start(data: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+# Behind the first byte of an object: so many bytes, or bytes of a length and so many bytes.
+_MSGPACK_FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4}
+_MSGPACK_FIXED |= {0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
+_MSGPACK_SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+_MSGPACK_NESTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
+
+
+def _msgpack_end(head: bytes, at: int) -> int:
+    """Where the object that begins at `at` ends; behind the head if it does not end in it."""
+    missing = 1
+    while missing and at < len(head):
+        byte = head[at]
+        at, missing = at + 1, missing - 1
+        width = _MSGPACK_NESTED.get(byte, 0) or _MSGPACK_SIZED.get(byte, 0)
+        size = int.from_bytes(head[at : at + width], "big")
+        if 0x80 <= byte < 0xA0:
+            missing += (byte & 0xF) * (1 if byte & 0x10 else 2)
+        elif 0xA0 <= byte < 0xC0:
+            at += byte & 0x1F
+        elif byte in _MSGPACK_NESTED:
+            at, missing = at + width, missing + size * (1 if byte < 0xDE else 2)
+        elif byte in _MSGPACK_SIZED:
+            at += width + size + (0xC7 <= byte <= 0xC9)
+        else:
+            at += _MSGPACK_FIXED.get(byte, 0)
+    return at if not missing else len(head) + 1
 
 
 # Bell, backspace, tabulators, line and page ends and escape occur in text, NUL where it is damaged.

@@ -47,14 +47,14 @@ PACKED_SUFFIXES = frozenset({
     ".7z", ".br", ".deflate", ".lrz", ".lz", ".lz4", ".lzma", ".lzo", ".rar", ".snappy", ".sz",
     ".tar", ".tbz2", ".tgz", ".txz", ".tzst", ".z", ".zip", ".zlib",
 })
-# Formats whose bytes are not text. Programs are told by their content alone: `.so` also names
-# Somali text.
+# Formats whose bytes are not text. Programs and PyTorch's files are told by their content alone:
+# `.so` also names Somali text, and `.pt` Portuguese.
 BINARY_SUFFIXES = frozenset({
     ".avi", ".avro", ".bin", ".bmp", ".class", ".ckpt", ".db", ".dll", ".doc", ".docx", ".ds",
     ".duckdb", ".epub", ".exe", ".flac", ".gguf", ".gif", ".h5", ".hdf5", ".idx", ".jar", ".jpeg",
     ".jpg", ".lmdb", ".m4a", ".mds", ".mkv", ".mobi", ".mov", ".mp3", ".mp4", ".msgpack", ".npy",
     ".npz", ".odt", ".ogg", ".onnx", ".orc", ".pdf", ".pickle", ".pkl", ".png", ".ppt", ".pptx",
-    ".pt", ".pth", ".pyc", ".safetensors", ".sqlite", ".sqlite3", ".tfrecord", ".tfrecords", ".tif",
+    ".pth", ".pyc", ".safetensors", ".sqlite", ".sqlite3", ".tfrecord", ".tfrecords", ".tif",
     ".tiff", ".wasm", ".wav", ".webm", ".webp", ".whl", ".xls", ".xlsx",
 })
 # fmt: on

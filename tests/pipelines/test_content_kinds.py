@@ -157,6 +157,11 @@ def test_long_files_are_told_by_their_heads() -> None:
         (mds(5000), "MDS shard"),
         (np.random.default_rng(3).integers(0, 128_000, 9000).astype("<u4").tobytes(), "binary"),
         (np.random.default_rng(4).bytes(9000), "binary"),
+        (msgspec.msgpack.encode({"text": "é" * 5000, "n": 1}), "MessagePack"),
+        (
+            msgspec.msgpack.encode([{"n": 1.5, "x": [None, b"1"], "t": "é" * 40}] * 99),
+            "MessagePack",
+        ),
     ]:
         kind = find_kind(data[:HEAD_BYTES], len(data), is_declared=False)
         assert kind is not None
@@ -187,6 +192,18 @@ TEXTS: dict[str, bytes] = {
     "DUCK": b"the big DUCK swims",
     "x^2": b"x^2 + y^2 = z^2, " * 90,
     "cp1252 oe": "xœuvre ".encode("cp1252") * 200,
+    "GIF89a": b"GIF89a is of 1989",
+    "GIF89a;": b"GIF89a;<?php echo 1;",
+    "a PDF's header": b"%PDF-1.4 is how PDF starts",
+    "gustar": (b"x" * 255 + b"gustar mucho"),
+    "<arch>": b"!<arch>\nis how ar starts",
+    "LFS pointers": b"version https://git-lfs.github.com/spec/v1 is how pointers start",
+    "annexed": b"/annex/objects/ is a folder",
+    "NULs and JSON": bytes(8) + b'{"a": 1}\n' * 50,
+    "numbers": b"x^\n" + b"".join(b"%d\n" % n for n in range(2474, 2999)),
+    "Shift-JIS heading": "■About us\n日本語".encode("shift-jis"),
+    "Shift-JIS letter": "■A棟について".encode("shift-jis"),
+    "Shift-JIS, long": ("▲abc 東京" + "■A棟について" * 500).encode("shift-jis"),
     "ellipsis": "…¥text, ".encode("cp1252") * 30,
     "an odd byte": b"\xff",
     "empty": b"",
@@ -221,7 +238,7 @@ def test_names_of_other_formats_are_refused(suffix: str) -> None:
         classify(f"part-0.{suffix}.gz", "auto")
 
 
-@pytest.mark.parametrize("name", ["part-0", "part-0.txt", "part-0.jsonl", "wiki.so"])
+@pytest.mark.parametrize("name", ["part-0", "part-0.txt", "part-0.jsonl", "wiki.so", "wiki.pt"])
 def test_contents_are_looked_at_when_files_are_listed(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     for content in ("Arrow stream", "ELF", "Git LFS pointer", "zlib"):

@@ -84,6 +84,7 @@ AddedTokenSet::AddedTokenSet(std::vector<AddedToken> tokens) : tokens_(std::move
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](uint32_t a, uint32_t b) { return tokens_[a].text < tokens_[b].text; });
   build_trie(sorted);
+  set_runs(sorted);
   for (const AddedToken& token : tokens_) {
     const auto first = static_cast<uint8_t>(token.text[0]);
     const bool is_single = token.text.size() == 1;
@@ -143,8 +144,54 @@ void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
   }
 }
 
+void AddedTokenSet::set_runs(const std::vector<uint32_t>& sorted) {
+  bool is_mixed[256] = {};
+  for (const uint32_t number : sorted) {
+    const std::string& text = tokens_[number].text;
+    const char byte = text[0];
+    if (text.size() > 1 && text[1] != byte) continue;
+    std::vector<uint32_t>& run = runs_[static_cast<uint8_t>(byte)];
+    is_mixed[static_cast<uint8_t>(byte)] |= text.find_first_not_of(byte) != std::string::npos;
+    // Runs come in the order of their sizes, and of equal ones the first counts.
+    if (run.size() > text.size()) continue;
+    run.resize(text.size(), run.empty() ? kNone : run.back());
+    run.push_back(number);
+  }
+  for (size_t byte = 0; byte < 256; ++byte) {
+    if (is_mixed[byte] || runs_[byte].size() < 3) runs_[byte].clear();
+  }
+}
+
+AddedTokenSet::Match AddedTokenSet::longest_run_at(const uint8_t* text, size_t size, size_t start,
+                                                   const std::vector<uint32_t>& tokens) const {
+  const size_t most = tokens.size() - 1;
+  const size_t left = size - start;
+  size_t count = 0;
+#ifdef __SSE2__
+  const __m128i byte = _mm_set1_epi8(static_cast<char>(text[start]));
+  while (count < most && count + kVector <= left) {
+    const __m128i here =
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + start + count));
+    const int others = _mm_movemask_epi8(_mm_cmpeq_epi8(here, byte)) ^ 0xFFFF;
+    if (others) {
+      count += static_cast<size_t>(__builtin_ctz(static_cast<unsigned>(others)));
+      break;
+    }
+    count += kVector;
+  }
+#endif
+  while (count < std::min(most, left) && text[start + count] == text[start]) ++count;
+  const uint32_t token = tokens[std::min(count, most)];
+  if (token == kNone) return {start, start, nullptr};
+  return {start, start + tokens_[token].text.size(), &tokens_[token]};
+}
+
 AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
                                                size_t start) const {
+  const std::vector<uint32_t>& run = runs_[text[start]];
+  if (!run.empty() && start + 1 < size && text[start + 1] == text[start]) {
+    return longest_run_at(text, size, start, run);
+  }
   uint32_t token = kNone;
   size_t end = start;
   const Node* node = nodes_.data();

@@ -59,7 +59,10 @@ class AddedTokenSet {
   static constexpr uint32_t kNone = UINT32_MAX;
 
   Match longest_at(const uint8_t* text, size_t size, size_t start) const;
+  Match longest_run_at(const uint8_t* text, size_t size, size_t start,
+                       const std::vector<uint32_t>& tokens) const;
   void set_few_pairs();
+  void set_runs(const std::vector<uint32_t>& sorted);
   void build_trie(const std::vector<uint32_t>& sorted);  // tokens in the order of their texts
   size_t skip(const uint8_t* text, size_t size, size_t position) const;
   bool may_start(const uint8_t* text) const {
@@ -73,6 +76,10 @@ class AddedTokenSet {
   std::vector<uint32_t> children_;  // where they lead
   uint64_t pairs_[1 << 10] = {};    // first two bytes that a token may start with
   bool singles_[256] = {};          // first bytes of tokens of one byte
+
+  // For each byte whose tokens of two such bytes and more are runs of it: the token to take from a
+  // run of 0, 1, 2 … bytes, the last one from longer runs, too. Empty for other bytes.
+  std::vector<uint32_t> runs_[256];
 
   // The same as pairs, if they are few: text without any is skipped by vectors.
   static constexpr size_t kFewPairs = 8;

@@ -354,3 +354,17 @@ def test_many_short_stretches_are_encoded_as_the_specification_says(
         expected = reference.encode_array(document, find=find)
         for _ in range(2):  # with an empty cache, and a full one
             assert native.encode_array(document, find=find).equals(expected)
+
+
+@given(
+    data=st.data(),
+    parts=st.lists(st.sampled_from(["a", "aa", "a" * 15, "a" * 40, "b", "bb", "c", "\0"])),
+)
+@settings(max_examples=60)
+def test_runs_of_a_byte_are_cut_as_the_specification_says(data: Any, parts: list[str]) -> None:
+    names = ["aa", "aaa", "a" * 17, "a" * 40, "ac", "aab", "bb", "bbbb", "bba", "cc", "\0\0"]
+    chosen = data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True))
+    model = make([AddedToken(n, 300 + i) for i, n in enumerate(chosen)]).model.encoding_model
+    text, find = "".join(parts).encode(), Find.ADDED | Find.SPECIALS
+    found = AddedSearch(model.added_tokens).cut(text, find)
+    assert get_backend("native").make_encoder(model).cut(text, find) == found

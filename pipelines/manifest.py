@@ -63,6 +63,7 @@ __all__ = [
 
 _BLOCK = 1 << 20
 _AGAIN = "run the encode command again, which repairs it, or start again with --overwrite"
+_ANEW = "encode again into another folder, or with --overwrite"
 
 
 def input_record(plan: Plan) -> list[InputRecord]:
@@ -303,11 +304,11 @@ def read_manifest(output: str, *, split_option: str = "") -> Manifest:
     Raises:
         OutputError: there is none, or it is damaged; says what the folder is, and what to give.
     """
-    path = join(output, MANIFEST)
+    path, remedy = join(output, MANIFEST), _AGAIN
     if not exists(path) and exists(join(output, OLD_MANIFEST)):
-        path = join(output, OLD_MANIFEST)
+        path, remedy = join(output, OLD_MANIFEST), _ANEW
     try:
-        return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=_AGAIN)
+        return read_record(path, Manifest, version=MANIFEST_VERSION, remedy=remedy)
     except OutputError as error:
         # Looked at only now: a manifest may be large, and is read once where it is good.
         place = recognize(output)

@@ -96,6 +96,7 @@ def _load_complete(location: Path) -> Tokenizer:
         if sizes:
             shown = ", ".join(str(location / str(size)) for size in sizes)
             raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
+        _name_rank_files(location)
     elif not location.is_dir():
         _refuse_other_kind(location)
         found = "is none of a tokenizer's files" if location.exists() else "is not there"
@@ -112,6 +113,18 @@ def _refuse_other_kinds(folder: Path) -> None:
         _refuse_other_kind(folder / name)
     if (folder / "tekken.json").is_file():
         Tokenizer.from_huggingface(folder / "tekken.json")
+
+
+def _name_rank_files(folder: Path) -> None:
+    """Raise for a folder without tokenizer.json and the like that holds files to be named alone."""
+    if (folder / "config.json").exists():
+        return
+    names = [name for name in sorted(os.listdir(folder)) if _is_rank_file(folder / name)]
+    if names:
+        raise ModelFileError(
+            f"{folder} holds no tokenizer.json, no vocab.json with merges.txt and no config.json, "
+            f"but {', '.join(names[:3])}: name that file, such as {folder / names[0]}"
+        )
 
 
 def _refuse_other_kind(path: Path) -> None:

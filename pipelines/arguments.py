@@ -6,7 +6,8 @@ Nothing here imports Beam, so that `--help` answers at once.
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+import difflib
+from typing import Any, NoReturn
 
 from bpe.version import __version__
 from pipelines.argument_types import (
@@ -213,7 +214,19 @@ PRINTING_COMMANDS = frozenset({"head", "inspect", "plan"})
 class _Parser(argparse.ArgumentParser):
     """One that says what is wrong in one line, without a page of usage before it."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; keeps the words for `error`."""
+        self._words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
+        """Raise `UsageError`: a misspelt option in place of a required one is named."""
+        if message.startswith("the following arguments are required"):
+            for word in self._words:
+                option = word.split("=", 1)[0]
+                close = difflib.get_close_matches(option, self._option_string_actions, n=1)
+                if option.startswith("--") and option not in self._option_string_actions and close:
+                    raise UsageError(f"{option}: unknown option; did you mean {close[0]}?")
         command = self.prog.removeprefix("beam-bpe").strip()
         place = f"{command}: " if command else ""
         raise UsageError(f"{place}{message.removeprefix('argument ')}")

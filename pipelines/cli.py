@@ -95,7 +95,8 @@ def _main(argv: Sequence[str]) -> int:
         sys.stderr.write(f"error: {one_line(describe_limit(error) or str(error))}\n")
         return ERROR
     except UsageError as error:
-        sys.stderr.write(f"beam-bpe: {one_line(str(error))}; see beam-bpe COMMAND --help\n")
+        command = next((f"{word} " for word in argv[:1] if not word.startswith("-")), "")
+        sys.stderr.write(f"beam-bpe: {one_line(str(error))}; see beam-bpe {command}--help\n")
         return USAGE
     except ReaderGoneError:
         raise

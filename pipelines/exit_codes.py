@@ -9,7 +9,7 @@ DONE, ERROR, USAGE, INTERRUPTED = 0, 1, 2, 130
 EXIT_CODES = {
     DONE: "done, also when nobody reads what is printed",
     ERROR: "error, in one message on stderr",
-    USAGE: "wrong usage, nothing was read or written",
+    USAGE: "a command line that cannot be read, nothing was read or written",
     INTERRUPTED: "interrupted, the same command resumes",
 }
 

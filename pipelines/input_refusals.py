@@ -49,7 +49,7 @@ def find_formats(
         kind = SettingsError if by_name == len(refusals) else BadFileError
         raise kind(
             f"{describe_refusals(refusals, len(listed))}; choose files with --include and "
-            "--exclude, or skip and list them with --on-bad-file=skip"
+            "--exclude, or let train and encode skip and list them with --on-bad-file=skip"
         )
     return [
         (*each[:2], REFUSED, "none") if each[0] in refusals else each for each in listed

@@ -25,7 +25,18 @@ from pipelines.output_files import match_remote
 from pipelines.own_paths import is_local
 from pipelines.read_options import ReadOptions
 
-__all__ = ["InputFile", "InputList", "ReadOptions", "file_identity", "is_local", "list_inputs"]
+__all__ = [
+    "REFUSED_NOTE",
+    "InputFile",
+    "InputList",
+    "ReadOptions",
+    "file_identity",
+    "is_local",
+    "list_inputs",
+]
+
+REFUSED_NOTE = "left out as bad files"
+"""Beginning of the note about files whose names or contents are refused."""
 
 _FILTERS = "--include and --exclude"
 
@@ -146,7 +157,7 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
     empty = [file.path for file in files if file.size == 0]
     linked = sorted({path for match in matches for path in match.linked_folders})
     notes, counts = _notes(list(duplicates), hidden, empty, excluded, sorted(unreadable), linked)
-    notes += (f"left out as bad files: {refused}",) if refused else ()
+    notes += (f"{REFUSED_NOTE}: {refused}",) if refused else ()
     notes += tuple(f"{pattern!r} of {_FILTERS} matches no file" for pattern in chosen.unused)
     if options.limit is not None:
         # Reads files, by modules that take their names from here.

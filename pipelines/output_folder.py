@@ -10,6 +10,8 @@ would replace, unless the user says `--overwrite`.
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 
 import msgspec
 
@@ -46,6 +48,13 @@ __all__ = [
 ]
 
 _RECORDS = (RUN, ENCODE_RUN)
+# Names of files that commands replace: of a model, of counts, of an output of encode, of an export.
+_MADE = re.compile(
+    r"(?:(?:\d+|__beam-bpe__/tokenizer)/)?(?:config|vocab|tokenizer)\.json"
+    r"|(?:\d+/)?(?:merges\.txt|golden\.jsonl)|counts/(?:manifest\.json|bucket-\d{5,}\.arrow)"
+    r"|(?:[^/]+/)?shard-\d{5,}-\d{3,}\.arrow(?:\.json)?|(?:manifest|export)\.json"
+    r"|(?:__beam-bpe__/)?(?:rejects|units)/unit-\d{5,}\.jsonl?|__beam-bpe__/manifest\.json"
+)
 _SHOWN = 3
 # So many entries of a folder are looked at to find foreign files.
 _MOST_LISTED = 10_000
@@ -78,12 +87,18 @@ def read_run(output: str, command: str) -> RunRecord | None:
     return record
 
 
-def refuse_other_command(output: str, command: str) -> None:
-    """Check, before overwriting, that the folder is not another command's.
+def refuse_other_command(output: str, command: str, more: Sequence[re.Pattern[str]] = ()) -> None:
+    """Check, before overwriting, that what would be replaced is this command's.
+
+    Args:
+        output: the folder.
+        command: its name, such as `encode`.
+        more: names of files that it makes, besides those of shards, models and counts.
 
     Raises:
-        OutputError: it is, or outputs lie in it. A damaged record is no reason: overwriting is the
-            way out of that.
+        OutputError: the folder is another command's; or outputs lie in it; or no command began it,
+            and it holds files of names that ours have. A damaged record is no reason: overwriting
+            is the way out of that.
     """
     refuse_parent(output)
     try:
@@ -91,6 +106,16 @@ def refuse_other_command(output: str, command: str) -> None:
     except OutputError:
         return
     _refuse_other(output, record, command)
+    if record is None and (not is_local(output) or os.path.isdir(output)):
+        names, _ = _list_foreign(output)
+        alike = [name for name in names if any(each.fullmatch(name) for each in (_MADE, *more))]
+        if alike:
+            shown = ", ".join(one_line(name) for name in alike[:_SHOWN])
+            raise OutputError(
+                f"--output {output}: no record ({RUN}) says that this command made what it would "
+                f"replace: {shown}{' and others' if len(alike) > _SHOWN else ''}; move these files "
+                "away, or choose another folder"
+            )
 
 
 def _refuse_other(output: str, record: RunRecord | None, command: str) -> None:

@@ -20,7 +20,7 @@ from pipelines.counted_nouns import counted
 from pipelines.input_columns import check_columns
 from pipelines.input_lists import read_input_lists
 from pipelines.input_overlap import refuse_overlap
-from pipelines.inputs import InputList, ReadOptions, list_inputs
+from pipelines.inputs import REFUSED_NOTE, InputList, ReadOptions, list_inputs
 from pipelines.piece_batches import PIECE_ANOMALIES
 from pipelines.plan import Unit
 from pipelines.progress import format_bytes, format_count
@@ -125,6 +125,9 @@ def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
     if getattr(arguments, "output", None):
         refuse_overlap(inputs, arguments.output, read)
     for sentence in inputs.notes:
+        # `plan` shows these files itself.
+        if arguments.command == "plan" and sentence.startswith(REFUSED_NOTE):
+            continue
         note(f"note: {sentence}")
     check_columns(inputs.files, read)
     return inputs

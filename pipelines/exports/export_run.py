@@ -84,7 +84,7 @@ def begin_export(
         OutputError: the folder holds something else, or an export with other settings; names it.
     """
     if overwrite:
-        refuse_other_command(output, _COMMAND)
+        refuse_other_command(output, _COMMAND, patterns)
     earlier = None if overwrite else read_run(output, _COMMAND)
     if earlier is not None:
         _refuse_other_settings(output, earlier, wanted)

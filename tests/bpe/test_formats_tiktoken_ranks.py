@@ -157,7 +157,7 @@ def test_a_rank_file_is_one_whatever_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not known by its sha256: pass pretokenizer="):
         load_tokenizer(path)
     path.write_bytes(b"\x0a\x0e\x0a\x05<unk>")
-    with pytest.raises(ModelFileError, match="is none of a tokenizer's files"):
+    with pytest.raises(ModelFileError, match="is a SentencePiece model"):
         load_tokenizer(path)
 
 
@@ -296,3 +296,9 @@ def test_whole_piece_tokens_are_exported(tmp_path: Path) -> None:
     Tokenizer(model).to_tiktoken(tmp_path / "x.tiktoken")
     again = Tokenizer.from_tiktoken(tmp_path / "x.tiktoken", pretokenizer="gpt2")
     assert again.digest == Tokenizer(model).digest
+
+
+def test_a_folder_with_a_rank_file_alone_says_to_name_it(tmp_path: Path) -> None:
+    (tmp_path / "mine.tiktoken").write_bytes(b"YQ== 0\n")
+    with pytest.raises(ModelFileError, match=r"but mine\.tiktoken: name that file, such as .*mine"):
+        load_tokenizer(tmp_path)

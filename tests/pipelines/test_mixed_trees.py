@@ -131,8 +131,8 @@ def test_one_message_counts_all_that_is_refused(tree: Path) -> None:
         "--input-format=jsonl if every line is a JSON object, or pass --input-format=text or lines "
         f"to take its bytes as they are); 1 such as {tree}/c (the content starts like a gzip file; "
         "give it the name of its format, such as .gz, or pass --input-format=text to take its "
-        "bytes as they are); choose files with --include and --exclude, or skip and list them with "
-        "--on-bad-file=skip"
+        "bytes as they are); choose files with --include and --exclude, or let train and encode "
+        "skip and list them with --on-bad-file=skip"
     )
     with pytest.raises(SettingsError, match="2 of 2 files cannot be read"):
         listed(tree / "**.png")

@@ -79,7 +79,7 @@ def test_values_that_cannot_be_are_named_before_work(
     (line,) = refused.err.splitlines()
     assert option in line
     assert repr(value[:60])[:-1] in line
-    assert line.endswith("; see beam-bpe COMMAND --help")
+    assert line.endswith(f"; see beam-bpe {command[0]} --help")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_the_largest_values_do_their_work(tmp_path: Path, model_dir: Path, run: 
     """What is allowed overflows nowhere."""
     (tmp_path / "a.txt").write_text("low lower lowest\n" * 9)
     given, most = ("--input", tmp_path / "a.txt"), 2**63 - 1
-    train = ("train", *given, "--vocab-size", 2**32, "--max-token-bytes", most)
+    train = ("train", *given, "--vocab-size", 2**21, "--max-token-bytes", most)
     sizes = ("--range-bytes", most, "--driver-memory", most)
     assert run(*train, *sizes, "--output", tmp_path / "tok").code == 0
     rare = ("train", *given, "--vocab-size", 300, "--min-frequency", most)
@@ -216,7 +216,7 @@ def test_messages_show_line_feeds_of_names_as_escapes(tmp_path: Path, run: Run) 
 def test_a_file_beside_the_tokenizer_is_not_said_to_be_missing(model_dir: Path, run: Run) -> None:
     refused = run("inspect", model_dir / "merges.txt")
     assert refused.code == 1
-    assert "merges.txt is none of a tokenizer's files: give a model directory" in refused.err
+    assert "merges.txt without its vocabulary; give the folder with vocab.json" in refused.err
 
 
 @pytest.mark.parametrize(
@@ -230,3 +230,12 @@ def test_the_library_refuses_what_the_command_does(options: dict[str, int]) -> N
 def test_usage_errors_are_raised_to_callers() -> None:
     with pytest.raises(Exception, match="head: --rows: '0' is not a whole number from 1 to"):
         run_command(["head", "x", "--rows", "0"])
+
+
+def test_a_misspelt_option_is_named_before_the_one_that_is_missing(run: Run) -> None:
+    refused = run("encode", "--input", "a.txt", "--tokeniser", "t", "--output", "o")
+    assert refused.code == 2
+    assert refused.err == (
+        "beam-bpe: --tokeniser: unknown option; did you mean --tokenizer?; "
+        "see beam-bpe encode --help\n"
+    )

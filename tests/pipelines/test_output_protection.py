@@ -104,6 +104,35 @@ def test_overwriting_replaces_only_what_the_command_makes(
     assert [path.read_text() for path in mine] == ["mine"] * len(mine)
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("train", "config.json"),
+        ("train", "300/vocab.json"),
+        ("train", "counts/bucket-00000.arrow"),
+        ("encode", "shard-00000-000.arrow"),
+        ("encode", "train/shard-00000-000.arrow"),
+        ("encode", "__beam-bpe__/tokenizer/vocab.json"),
+        ("export", "tokens.npy"),
+    ],
+)
+def test_overwriting_needs_a_record_that_the_command_made_the_files(
+    command: str,
+    name: str,
+    commands: dict[str, list[Any]],
+    tmp_path: Path,
+    run: Run,
+    tree_bytes: Tree,
+) -> None:
+    if command == "export":
+        assert run(*commands["encode"][:-1], tmp_path / "tokens").code == 0
+    put(tmp_path / "out" / name)
+    refused = run(*commands[command], "--overwrite")
+    assert refused.code == 1
+    assert f"would replace: {name}; move these files away" in refused.err
+    assert tree_bytes(tmp_path / "out") == {name: b"mine"}
+
+
 @pytest.mark.parametrize("command", ["train", "encode"])
 def test_what_a_killed_start_leaves_is_no_file_of_others(
     command: str, commands: dict[str, list[Any]], tmp_path: Path, run: Run

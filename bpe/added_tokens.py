@@ -164,8 +164,11 @@ class AddedSearch:
             begin = max(start - _spaces_at_end(text[done:start]), done) if token.lstrip else start
             if done < begin:
                 yield base + done, base + begin, None
-            done = _SPACES.match(text, end).end() if token.rstrip else end  # type: ignore[union-attr]
-            yield base + begin, base + done, token.id
+            stop = _SPACES.match(text, end).end() if token.rstrip else end  # type: ignore[union-attr]
+            # Nothing is left of white space that the token before took.
+            if begin < stop:
+                yield base + begin, base + stop, token.id
+            done = max(begin, stop)
         if done != len(text):
             yield base + done, base + len(text), None
 

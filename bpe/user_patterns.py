@@ -25,6 +25,14 @@ _SECONDS = 30.0
 _CHARACTERS_PER_SECOND = 10_000  # a hundredth of what an ordinary pattern does
 _SHOWN_CHARACTERS = 200
 
+_MOST_REPEATED = 100_000  # a million take 0.4 GB
+# Escapes, classes, counts, and single characters.
+_PARTS = re.compile(
+    r"\\(?:[pPNx]\{[^}]*\}|.)|\[\^?\]?(?:\\.|[^\]\\])*\]"
+    r"|(?P<count>\{(?P<least>[0-9]*)(?:,(?P<most>[0-9]*))?\})|.",
+    re.DOTALL,
+)
+
 # A group that calls itself or another one. The memory of such a search has no bound.
 _GROUP_CALL = re.compile(
     r"(?<!\\)(?:\\\\)*\(\?(?:R|[0-9&]|[+-](?:\s|#[^\n]*\n)*[0-9]|P[^<=)]*>)", re.DOTALL
@@ -45,6 +53,12 @@ def check_pattern(pattern: str) -> None:
             "recursion is not supported, since its memory has no bound; write the pattern without "
             r"it (a literal parenthesis is written \()"
         )
+    size = _repeated_size(pattern)
+    if size > _MOST_REPEATED:
+        raise SettingsError(
+            f"{_named(pattern)}: written out, its counted repeats {{m,n}} have {size:,} parts, and "
+            f"at most {_MOST_REPEATED:,} are allowed; use * or +, or smaller counts"
+        )
     try:
         _compile(pattern)
     except (regex.error, RecursionError, MemoryError, OverflowError, ValueError) as error:
@@ -52,6 +66,27 @@ def check_pattern(pattern: str) -> None:
             f"{_named(pattern)}: the pattern does not compile: "
             f"{str(error) or type(error).__name__}; it is read by the Python package `regex`"
         ) from None
+
+
+def _repeated_size(pattern: str) -> int:
+    """Parts of a pattern with every `{m,n}` written out: what compiling takes memory for."""
+    totals, last = [0], 0
+    for match in _PARTS.finditer(pattern):
+        part = match.group()
+        if match.lastgroup == "count":
+            digits = (match["most"] or match["least"] or "1")[:9]
+            grown = last * max(int(digits), 1)
+            totals[-1] += grown - last
+            last = grown
+        elif part == "(":
+            totals.append(0)
+        elif part == ")" and len(totals) > 1:
+            last = totals.pop()
+            totals[-1] += last
+        else:
+            last = 1
+            totals[-1] += 1
+    return sum(totals)
 
 
 def split_by_pattern(pattern: str, text: str) -> list[str]:

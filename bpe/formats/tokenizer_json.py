@@ -239,6 +239,8 @@ def _read_added_tokens(added: Any, vocab: Mapping[str, int], path: PathLike) -> 
     if not isinstance(added, (list, type(None))):
         raise ModelFileError(f"{path}: added_tokens is {shown(added)}, not a list")
     found: dict[str, AddedToken] = {}
+    ids: dict[str, int] = {}
+    largest = len(vocab) - 1
     for index, entry in enumerate(added or ()):
         place = f"added_tokens[{index}]"
         if (
@@ -261,12 +263,24 @@ def _read_added_tokens(added: Any, vocab: Mapping[str, int], path: PathLike) -> 
             raise ModelFileError(
                 f"{path}: {place} is {shown(entry)}; its flags must be true or false"
             )
-        if text in found and found[text].id != token_id:
+        if entry["id"] != ids.setdefault(text, token_id):
             raise ModelFileError(
                 f"{path}: {place} ({shown(text)}) is there already, with another id"
             )
+        if text not in found:
+            # The library numbers what is not in the vocabulary itself, without gaps.
+            token_id = vocab.get(text, largest + 1)
+            largest = max(largest, token_id)
+        if token_id != entry["id"]:
+            warnings.warn(
+                f"{path}: {place} ({shown(text)}) has id {entry['id']} in the file, and "
+                f"{token_id} here: tokenizers numbers added tokens that are not in model.vocab in "
+                "the order of the file, without gaps",
+                UserWarning,
+                stacklevel=4,
+            )
         # Of several entries the library keeps the last.
-        found[text] = AddedToken(text, token_id, **flags)
+        found[text] = AddedToken(text, found[text].id if text in found else token_id, **flags)
     return list(found.values())
 
 

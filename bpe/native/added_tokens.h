@@ -149,8 +149,9 @@ class AddedTokens {
         }
         if (token.rstrip) end = space_behind(text, size, end);
         if (done < start) on_text(done, start);
-        on_token(start, end, token);
-        done = end;
+        // Nothing is left of white space that the token before took.
+        if (start < end) on_token(start, end, token);
+        done = start < end ? end : start;
       }
     }
     if (done != size) on_text(done, size);

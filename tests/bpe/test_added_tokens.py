@@ -368,3 +368,18 @@ def test_runs_of_a_byte_are_cut_as_the_specification_says(data: Any, parts: list
     text, find = "".join(parts).encode(), Find.ADDED | Find.SPECIALS
     found = AddedSearch(model.added_tokens).cut(text, find)
     assert get_backend("native").make_encoder(model).cut(text, find) == found
+
+
+@pytest.mark.usefixtures("backend")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("ab\t\t", [256, 260]), ("<x> \t\tb", [259, 65]), ("\t \t\tb\t", [260, 65, 260])],
+)
+def test_white_space_that_a_token_took_makes_no_other(text: str, expected: list[int]) -> None:
+    tokens = [
+        AddedToken("<x>", 259, rstrip=True),
+        AddedToken("\t", 260, special=False, lstrip=True, rstrip=True),
+    ]
+    assert make(tokens).encode(text, special_text="allow").tolist() == expected
+    theirs = reference(make(tokens)).encode(text, add_special_tokens=False).ids
+    assert theirs == expected

@@ -294,7 +294,8 @@ def test_an_added_token_that_ordinary_text_can_be_is_both(
     tokenizers = pytest.importorskip("tokenizers")
 
     def change(document: dict[str, Any]) -> None:
-        document["model"]["vocab"] |= {"th": 260, "the": 261, "Ã©Ã©": 262, "xyz": 263}
+        added = {"<think>": 259, "th": 260, "the": 261, "Ã©Ã©": 262, "xyz": 263}
+        document["model"]["vocab"] |= added
         document["model"]["merges"] += ["t h", "th e"]
         document["model"]["ignore_merges"] = ignore_merges
         document["added_tokens"] += [
@@ -411,3 +412,24 @@ def test_ids_that_would_reach_ordinary_text_are_refused(tmp_path: Path) -> None:
     with pytest.raises(VocabularyError, match=r"x\.json cannot be written: special token '<\|end"):
         Tokenizer(model).to_huggingface(tmp_path / "x.json")
     Tokenizer(replace(model, scheme=get_scheme("gpt2"))).to_huggingface(tmp_path / "x.json")
+
+
+def test_added_tokens_are_numbered_as_the_library_numbers_them(tmp_path: Path) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+
+    def add(document: dict[str, Any]) -> None:
+        flags = {"special": False, **FLAGS}
+        document["added_tokens"] = [
+            {"id": 258, "content": "<|end|>", "special": True, **FLAGS},
+            {"id": 300, "content": "<a>", **flags},
+            {"id": 256, "content": "\u0120t", **flags},
+            {"id": 260, "content": "<b>", **flags},
+        ]
+
+    path = write(tmp_path, add)
+    with pytest.warns(UserWarning, match=r"added_tokens\[1\] \('<a>'\) has id 300 .* 259 here"):
+        tokenizer = Tokenizer.from_huggingface(path)
+    theirs = tokenizers.Tokenizer.from_file(str(path))
+    text = "x<b><a> t"
+    assert tokenizer.encode(text).tolist()[1:3] == [260, 259]
+    assert theirs.encode(text, add_special_tokens=False).ids == tokenizer.encode(text).tolist()

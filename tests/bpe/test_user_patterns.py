@@ -101,7 +101,9 @@ def test_what_only_looks_like_recursion_is_accepted(pattern: str) -> None:
     [
         ("|".join(f"x{number}" for number in range(100_000)), r"has 688,889 characters, and at mo"),
         ("(" * 2000 + ")" * 2000, "does not compile: maximum recursion"),
-        ("a{99999999999999999999}", "does not compile: repeat count too big"),
+        ("a{99999999999999999999}", "counted repeats {m,n} have 999,999,999 parts"),
+        ("((((a?){50}){50}){50}){50}b", "counted repeats {m,n} have 12,500,001 parts, and at most"),
+        (r"(?:[\]{9}x]{2,400}\p{L}{3}){300}", "counted repeats {m,n} have 121,500 parts"),
         (r"\L<x>", "does not compile: undefined named list"),
     ],
 )

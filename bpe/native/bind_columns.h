@@ -65,7 +65,13 @@ void with_gil(const Work& work) {
 class ImportedColumn {
  public:
   explicit ImportedColumn(const py::object& column) {
-    py::tuple capsules = column.attr("__arrow_c_array__")();
+    // Python runs in this call, and may end the thread: no object of ours may be alive in it that
+    // unwinding would release without the lock.
+    PyObject* found = nullptr;
+    sleep_if_ended(
+        [&] { found = PyObject_CallMethod(column.ptr(), "__arrow_c_array__", nullptr); });
+    if (found == nullptr) throw py::error_already_set();
+    const auto capsules = py::reinterpret_steal<py::tuple>(found);
     schema_ = capsules[0];
     array_ = capsules[1];
   }

@@ -26,6 +26,7 @@ __all__ = [
     "AddedToken",
     "Find",
     "check_added_tokens",
+    "check_text",
     "special_added_tokens",
 ]
 
@@ -227,7 +228,7 @@ def check_added_tokens(added: Iterable[AddedToken], tokens: Mapping[int, bytes])
     by_text: dict[str, int] = {}
     by_id: dict[int, str] = {}
     for token in added:
-        _check_text(token.text)
+        check_text(token.text)
         if token.text in by_text:
             raise VocabularyError(f"added token {token.text!r} is there twice: keep one of them")
         if token.id in by_id:
@@ -255,7 +256,8 @@ def check_added_tokens(added: Iterable[AddedToken], tokens: Mapping[int, bytes])
             )
 
 
-def _check_text(text: object) -> None:
+def check_text(text: object) -> None:
+    """Raise `InputError` or `VocabularyError` for a text that no added token can have."""
     if not isinstance(text, str):
         raise InputError(
             f"special token {text!r} is of type {type(text).__name__}: write it as str"

@@ -16,8 +16,8 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from bpe.added_finder import AddedFinder
-from bpe.added_tokens import AddedToken
-from bpe.errors import InputError, VocabularyError
+from bpe.added_tokens import AddedToken, check_text
+from bpe.errors import VocabularyError
 from bpe.printable_bytes import from_printable
 
 __all__ = ["SPECIAL_TEXT_POLICIES", "SpecialTokens"]
@@ -36,7 +36,7 @@ class SpecialTokens:
     def __init__(self, mapping: Mapping[str, int]) -> None:
         names: dict[int, str] = {}
         for text, token_id in mapping.items():
-            _check_text(text)
+            check_text(text)
             if token_id in names:
                 raise VocabularyError(
                     f"special tokens {names[token_id]!r} and {text!r} both have id {token_id}: "
@@ -139,19 +139,3 @@ class SpecialTokens:
 
 def _without_nulls(texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
     return texts.fill_null(b"") if texts.null_count else texts
-
-
-def _check_text(text: object) -> None:
-    if not isinstance(text, str):
-        raise InputError(
-            f"special token {text!r} is of type {type(text).__name__}: write it as str"
-        )
-    if not text:
-        raise VocabularyError("a special token is empty: it would occur everywhere")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise VocabularyError(
-            f"special token {text!r} holds a lone surrogate at index {error.start}: "
-            "a special token must be text that UTF-8 can write"
-        ) from error

@@ -137,11 +137,11 @@ class AddedSearch:
         enough; None for one that leaves room for a token of each pass.
         """
         border = max(0, len(text) - 3 * self.longest) if at_most is None else at_most
-        spans = [(start, end) for start, end, _ in self.matches(text, is_second=False)]
+        spans = [_reach(*match, find) for match in self.matches(text, is_second=False)]
         for start, end, token_id in self.cut(text, find | Find.FIRST):
             if token_id is None:
-                inner = self.matches(text[start:end], is_second=True)
-                spans += [(start + first, start + last) for first, last, _ in inner]
+                for first, last, token in self.matches(text[start:end], is_second=True):
+                    spans.append(_reach(start + first, start + last, token, find))
         for start, end in sorted(spans, reverse=True):
             if start < border < end:
                 border = start
@@ -172,6 +172,13 @@ class AddedSearch:
             done = max(begin, stop)
         if done != len(text):
             yield base + done, base + len(text), None
+
+
+def _reach(start: int, end: int, token: AddedToken, find: Find) -> tuple[int, int]:
+    """The bytes that a border must not divide, so that a match stays what it is."""
+    # A word character next to a special token of a single word decides whether it counts.
+    around = int(token.special and token.single_word and Find.SPECIALS in find)
+    return start - around, end + around
 
 
 def _any_of(texts: Iterable[bytes]) -> re.Pattern[bytes] | None:

@@ -42,6 +42,7 @@ _CERTAIN_CUTS = {
     "superbpe": r"(?<=\n)(?!\Z)",  # in the text itself, without classes
 }
 _WINDOW_BYTES = 4096
+_BORDER_BYTES = 1 << 18  # searched for added tokens at a time, which takes many times the memory
 _LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
 
 
@@ -52,8 +53,9 @@ class CutFinder:
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
         start anew behind it; with `text` and `reject` it is text like any other.
-    added, find: how added tokens that end documents are found, where a vocabulary has some; their
-        texts are among special_tokens, and special_text plays no part.
+    added: finds the added tokens of a vocabulary that has some; their texts are among
+        special_tokens.
+    find: what ends documents. Without it, special_text says whether special tokens do.
     streams: whether a stretch that shows no cut may be handed on as `streamed_cut` divides it, for
         one who can encode it all the same.
     """
@@ -132,7 +134,7 @@ class CutFinder:
             return None
         highest = len(data) - max(1, self._longest_special)
         start = 0
-        if self._added is not None:
+        if self._added is not None and self._find:
             found = self._end_of_last_added(data, self._added)
             if found is None:
                 return None
@@ -173,14 +175,28 @@ class CutFinder:
         `data` is longer than a special token and 4 bytes. `data` begins with the stretch or at an
         earlier answer, and more bytes follow it.
         """
+        if self._added is not None and (border := self._streamed_border(data, self._added)):
+            return border
         highest = len(data) - max(1, self._longest_special)
         lowest = self._end_of_last_special(data, highest)
         cut = max(lowest, highest)
-        for earlier in range(cut, max(lowest, cut - 4), -1):
-            is_inside = data[earlier] & 0xC0 == 0x80 or data[earlier - 1 : earlier + 1] == b"\r\n"
-            if not is_inside:
-                return earlier
-        return cut
+        return _whole_place(data, cut, lowest)
+
+    def _streamed_border(self, data: bytes, added: AddedSearch) -> int:
+        """Last whole character that no match spans; 0 if `data` shows none.
+
+        Readers of the parts look for special tokens whatever the policy: to refuse or to count
+        them. The two parts show what the whole shows if no match of either pass lies across the
+        cut. Matches that start three tokens before the end are certain: those of the first pass
+        may change within the last token, and so those of the second within the last two.
+        """
+        border, size = 0, _BORDER_BYTES
+        while True:
+            end = min(border + size, len(data))
+            found = _whole_border(data[border:end], added)
+            if end == len(data):
+                return border + found
+            border, size = border + found, _BORDER_BYTES if found else 2 * size
 
     def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
         reach = max(0, self._longest_special - 1)
@@ -212,6 +228,22 @@ class CutFinder:
                     break
                 end = match.end()
         return end
+
+
+def _whole_border(data: bytes, added: AddedSearch) -> int:
+    find = Find.ADDED | Find.SPECIALS
+    border = added.last_border(data, find)
+    whole = _whole_place(data, border)
+    # A step back may lead into a match, such as one that ends between CR and LF.
+    return border if whole == border else added.last_border(data, find, whole)
+
+
+def _whole_place(data: bytes, place: int, lowest: int = 0) -> int:
+    """Last place up to `place` that is in no character and no CR LF; `place` if none is near."""
+    for earlier in range(place, max(lowest, place - 4), -1):
+        if data[earlier] & 0xC0 != 0x80 and data[earlier - 1 : earlier + 1] != b"\r\n":
+            return earlier
+    return place
 
 
 def _to_bytes(text: str) -> bytes:

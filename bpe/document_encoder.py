@@ -154,7 +154,7 @@ class DocumentEncoder:
             [token.text.encode() for token in model.added_tokens],
             special_text=special_text,
             streams=self.streams(special_text),
-            added=model.added_search if find else None,
+            added=model.added_search if model.added_tokens else None,
             find=find,
         )
 

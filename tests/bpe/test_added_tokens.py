@@ -383,3 +383,50 @@ def test_white_space_that_a_token_took_makes_no_other(text: str, expected: list[
     assert make(tokens).encode(text, special_text="allow").tolist() == expected
     theirs = reference(make(tokens)).encode(text, add_special_tokens=False).ids
     assert theirs == expected
+
+
+def cut_streamed(tokenizer: Tokenizer, text: bytes, end: int) -> list[bytes]:
+    """A text, and the rest of it, divided where a stream that knows so much of it is divided."""
+    cut = tokenizer.cut_finder("reject").streamed_cut(text[:end])
+    return [text[:cut], text[cut:]]
+
+
+def first_of(tokenizer: Tokenizer, parts: list[bytes]) -> tuple[int, str] | None:
+    found = tokenizer.first_special(pa.array(parts, pa.large_binary()))
+    return found and (sum(map(len, parts[: found[0]])) + found[1], found[2])
+
+
+@pytest.mark.usefixtures("backend")
+def test_a_streamed_cut_uncovers_no_special_token() -> None:
+    covers = AddedToken("<s>!", 301, special=False)
+    across = AddedToken("x<", 302, special=False, normalized=True)
+    tokenizer = make([AddedToken("s>", 300), covers, across])
+    text = b"ax<s>!" * 9
+    for end in range(20, len(text)):
+        parts = cut_streamed(tokenizer, text, end)
+        assert all(parts)
+        assert first_of(tokenizer, parts) is None
+
+
+def test_a_streamed_cut_keeps_characters_and_line_ends_whole() -> None:
+    tokenizer = make([AddedToken("<s>", 300), AddedToken("<t>", 301, special=False)])
+    for text in ("é\r\n中<t>".encode() * 9, b"\r\n" * 20):
+        for end in range(20, len(text)):
+            left, right = cut_streamed(tokenizer, text, end)
+            assert left.decode() + right.decode() == text.decode()
+            assert not (left.endswith(b"\r") and right.startswith(b"\n"))
+
+
+@pytest.mark.usefixtures("backend")
+@given(data=st.data())
+@settings(max_examples=60)
+def test_streamed_parts_are_rejected_as_the_whole_is(data: Any) -> None:
+    # White space that a token takes moves its start, and nothing else.
+    tokens = [replace(t, lstrip=False, rstrip=False) for t in data.draw(added_tokens())]
+    tokenizer = make(tokens)
+    text = (data.draw(texts) * 4).encode()
+    longest = tokenizer.model.added_search.longest
+    expected = first_of(tokenizer, [text])
+    if tokenizer.model.whole_document_token("reject") is None:  # others are not streamed
+        for end in range(5 * longest + 4, len(text)):
+            assert first_of(tokenizer, cut_streamed(tokenizer, text, end)) == expected

@@ -66,5 +66,7 @@ def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list
 
 
 def _show(value: Any) -> str:
+    if value is None:
+        return "not given"
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

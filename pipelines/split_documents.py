@@ -70,8 +70,8 @@ def _share(name: str, share: str) -> Decimal:
         value = Decimal("nan")
     if not value.is_finite():
         raise SettingsError(
-            f"--split {name}={share}: write a name and its share, such as "
-            "train=0.99,validation=0.01"
+            f"--split: {name!r} has the share {share!r}; give each split a name and a share, such "
+            "as train=0.9,val=0.1"
         )
     return value
 

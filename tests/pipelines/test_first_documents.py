@@ -179,7 +179,7 @@ def test_encode_takes_the_first_documents(
     assert "encoded again from the input" in verified.out
     assert "is finished" in run(*encode, "--limit", 43).err
     assert "limit: was 43, now 44" in run(*encode, "--limit", 44).err
-    assert "limit: was 43, now null" in run(*encode).err
+    assert "limit: was 43, now not given" in run(*encode).err
     if kind == "jsonl":
         limited = [list(row) for row in TokenShards(output)]
         assert run(*encode, "--overwrite").code == 0

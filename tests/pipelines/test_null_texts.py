@@ -145,7 +145,7 @@ def test_commands_take_the_policy(tmp_path: Path, model_dir: Path, run: Any) -> 
     assert run(*encode, "--nulls", "skip").code == 0
     refused = run(*encode)
     assert "left out bad rows or files" in refused.err
-    assert 'nulls: was null, now "empty"' in run(*encode, "--nulls", "empty").err
+    assert 'nulls: was not given, now "empty"' in run(*encode, "--nulls", "empty").err
     assert run(*encode, "--nulls", "empty", "--overwrite").code == 0
     manifest = read_manifest(str(output))
     assert manifest.settings["nulls"] == "empty"

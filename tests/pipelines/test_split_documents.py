@@ -17,9 +17,9 @@ from pipelines.split_documents import Splitter, parse_splits
     [
         ("train=0.99,validation=0.02", "add up to 1.01"),
         ("train=0.99", "add up to 0.99"),
-        ("train=x,b=1", "train=x: write a name and its share"),
-        ("train=nan,b=1", "train=nan: write a name"),
-        ("train", "train=: write a name"),
+        ("train=x,b=1", "'train' has the share 'x'; give"),
+        ("train=nan,b=1", "'train' has the share 'nan'; give"),
+        ("train,val", "'train' has the share ''; give .* such as train=0.9,val=0.1"),
         ("train=0,b=1", "train=0: a share is more than 0"),
         ("train=-1,b=2", "train=-1: a share is more than 0"),
         ("a=0.5,A=0.5", "not all different"),

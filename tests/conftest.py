@@ -20,6 +20,14 @@ settings.register_profile("without deadline", settings.default, deadline=None)
 settings.load_profile("without deadline")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What only repeats a proof is slow too, so that `-m 'not slow'` leaves it out."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in ("exhaustive", "peers")):
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of small files that ship with the tests."""

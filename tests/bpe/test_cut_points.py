@@ -47,7 +47,7 @@ def test_exhaustive_short_strings_split_at_cuts_as_whole(name: str, length: int)
 
 
 @pytest.mark.parametrize("name", CUTTING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.one_of(TEXTS, RUNS))
 def test_cut_everywhere_equals_whole(name: str, data: bytes) -> None:
     scheme = get_scheme(name)
@@ -85,7 +85,7 @@ def pieces_of(scheme: Scheme, specials: list[bytes], data: bytes) -> list[bytes]
 
 
 @pytest.mark.parametrize("name", CUTTING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=texts_with_specials())
 def test_first_cut_knows_only_what_follows_the_mark(
     name: str, case: tuple[bytes, bytes, list[bytes]]
@@ -104,7 +104,7 @@ def test_first_cut_knows_only_what_follows_the_mark(
 
 
 @pytest.mark.parametrize("name", CUTTING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=texts_with_specials())
 def test_cuts_leave_special_tokens_and_pre_tokens_as_they_are(
     name: str, case: tuple[bytes, bytes, list[bytes]]
@@ -127,7 +127,7 @@ def hits(specials: list[bytes], *pieces: bytes) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("name", CUTTING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(case=texts_with_specials())
 def test_cuts_leave_pre_tokens_and_hits_as_they_are_where_special_tokens_are_text(
     name: str, case: tuple[bytes, bytes, list[bytes]]
@@ -180,7 +180,7 @@ def test_cuts_keep_out_of_special_tokens() -> None:
 
 
 @pytest.mark.parametrize("name", CUTTING)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(data=st.one_of(TEXTS, RUNS), rest=TEXTS)
 def test_safe_boundary_stays_whatever_follows(name: str, data: bytes, rest: bytes) -> None:
     scheme = get_scheme(name)

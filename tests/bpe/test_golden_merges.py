@@ -79,6 +79,11 @@ def test_feste_4096_on_the_first_200000_bytes(backend: Backend, data_dir: Path) 
         ("hf_zh20_1024", "zh100.json.zst", "hf"),
     ],
 )
+@pytest.mark.parametrize(
+    "backend",
+    [pytest.param("python", marks=pytest.mark.exhaustive), "native"],
+    indirect=True,
+)
 def test_lists_on_20_megabytes(
     backend: Backend,
     data_dir: Path,

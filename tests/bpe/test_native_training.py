@@ -55,7 +55,7 @@ def repetitive_documents(draw: st.DrawFn) -> list[bytes]:
     st.sets(st.sampled_from([b"aa", b"ab", b"ba", b"aaa", b"abab"])),
     st.data(),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_equals_the_specification(
     documents: list[bytes],
     tie_order: str,

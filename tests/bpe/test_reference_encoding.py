@@ -86,8 +86,9 @@ def test_gpt2_on_nasty_inputs(gpt2: Encoder, data_dir: Path) -> None:
     assert len(cases) == 125
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", ["feste_tiny_512", pytest.param("feste_tiny_1024", marks=pytest.mark.slow)]
+    "name", ["feste_tiny_512", pytest.param("feste_tiny_1024", marks=pytest.mark.exhaustive)]
 )
 def test_raw_encoding_of_tiny(backend: Backend, data_dir: Path, name: str) -> None:
     stored = json.loads((data_dir / "merges" / f"{name}.json").read_text())

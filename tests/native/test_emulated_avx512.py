@@ -58,6 +58,7 @@ def scan_all(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPoint
     return function
 
 
+@pytest.mark.slow
 def test_emulated_scans_equal_the_specification(scan_all: ctypes._NamedFuncPointer) -> None:
     def ends(data: bytes, scheme: str, batch: int) -> npt.NDArray[np.uint64]:
         found = np.empty(len(data), np.uint64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gettext
 import hashlib
 import json
 import os
@@ -10,11 +11,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pytest
+from apache_beam.transforms import core
 
 from bpe.tokenizer import Tokenizer
 from pipelines import argument_types, cli
@@ -31,6 +34,19 @@ def tiny_cuts() -> Iterator[None]:
     """Small inputs are cut into many ranges here, which the command refuses otherwise."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(argument_types, "LEAST_CUT_SIZE", 1)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def remembered_lookups() -> Iterator[None]:
+    """Remember what Beam looks up anew for each of thousands of jobs; a fifth of a small job.
+
+    It parses its options some hundred times, each time with a search for translations of
+    argparse's words, and takes the signatures of the same functions.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gettext, "find", lru_cache(4096)(gettext.find))
+        patch.setattr(core, "get_signature", lru_cache(4096)(core.get_signature))
         yield
 
 

@@ -138,7 +138,9 @@ def test_every_layout_holds_every_document_and_is_verified(
     assert not (output / "_temporary").exists()
 
 
-@pytest.mark.parametrize("layout", ["everything", "shard and all"])
+@pytest.mark.parametrize(
+    "layout", ["everything", pytest.param("shard and all", marks=pytest.mark.slow)]
+)
 def test_layouts_are_the_same_bytes_however_the_job_runs(
     layout: str, encode: Run, tmp_path: Path, tree_bytes: Tree
 ) -> None:

@@ -47,13 +47,13 @@ FIT = ("--pack", "512", "--pack-mode", "best-fit", "--pad-id", "0")
 LAYOUTS = {
     "none": (),
     "shard": ("--shuffle", "shard"),
-    "global": ("--shuffle", "global"),
     "everything": ("--shuffle", "global", *FIT, "--split", "train=0.7,test=0.3"),
 }
 # Twice what a unit or bucket and the blocks on the way take; all rows of the corpus are 45 MB more.
 ALLOWED_BYTES = 45_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="own memory is read from /proc")
 @pytest.mark.skipif(
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="AddressSanitizer keeps freed memory"

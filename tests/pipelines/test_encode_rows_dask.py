@@ -53,6 +53,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_every_row_comes_out_once_with_its_ids(model_dir: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("distributed") is None:
         pytest.skip("the package distributed is not installed")

@@ -64,6 +64,7 @@ def check_names(found: dict[str, bytes], wanted: dict[str, bytes]) -> None:
             assert content == wanted[name], f"{name} is half written"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layout",
     [
@@ -84,7 +85,7 @@ def test_a_full_disk_costs_nothing_but_time(
     tree_bytes: Tree,
 ) -> None:
     options = ["encode", "--input", corpus, "--tokenizer", model_dir, *layout]
-    options += ["--shard-bytes", "60KB", "--range-bytes", "50KB", "--direct_num_workers=1"]
+    options += ["--shard-bytes", "120KB", "--range-bytes", "100KB", "--direct_num_workers=1"]
     assert run(*options, "--output", tmp_path / "whole").code == 0
     wanted = tree_bytes(tmp_path / "whole")
     size = sum(map(len, wanted.values()))

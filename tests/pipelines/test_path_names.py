@@ -102,7 +102,7 @@ def test_a_name_with_pattern_characters_is_a_name_everywhere(
     check_every_use_of_a_name(name, places, run, tree_bytes)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES[len(QUICK) :])
 def test_any_name_is_a_name_everywhere(name: str, places: Path, run: Run, tree_bytes: Tree) -> None:
     check_every_use_of_a_name(name, places, run, tree_bytes)

@@ -244,6 +244,7 @@ def test_an_element_that_runs_twice_leaves_the_same_files(
     assert documents(tmp_path / "twice") == Counter(map(str, range(len(TEXTS))))
 
 
+@pytest.mark.slow
 def test_a_dask_worker_that_is_killed_costs_no_document(
     tiny: Path,
     model_dir: Path,

@@ -64,6 +64,7 @@ LAYOUTS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runner", RUNNERS)
 def test_training_and_encoding_give_the_same_files_on_every_runner(
     runner: str,
@@ -75,7 +76,7 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     tree_bytes: Tree,
 ) -> None:
     options = RUNNERS[runner]()
-    train = ("train", "--input", tiny, "--range-bytes", 85_800, "--vocab-size", 1024)
+    train = ("train", "--input", tiny, "--range-bytes", 300_000, "--vocab-size", 1024)
     here, there = tmp_path / "here", tmp_path / "there"
     assert run(*train, "--output", here / "model").code == 0
     process = start(*train, "--output", there / "model", *options)
@@ -87,8 +88,10 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     assert Tokenizer.load(there / "model").merges == expected
     source = tmp_path / "part.txt"
     source.write_bytes(tiny.read_bytes()[:100_000])
-    encode = ("encode", "--input", source, "--range-bytes", 8000, "--tokenizer", here / "model")
-    for name, layout in LAYOUTS.items():
+    encode = ("encode", "--input", source, "--range-bytes", 25_000, "--tokenizer", here / "model")
+    # One runner for all layouts, and for the others the layout that has the most steps.
+    layouts = LAYOUTS if runner == "prism" else {"packed": LAYOUTS["packed"]}
+    for name, layout in layouts.items():
         assert run(*encode, "--output", here / name, *layout).code == 0
         process = start(*encode, "--output", there / name, *layout, *options)
         _, err = process.communicate(timeout=300)
@@ -96,7 +99,10 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     assert tree_bytes(there) == tree_bytes(here)
 
 
-@pytest.mark.parametrize("runner", RUNNERS)
+@pytest.mark.parametrize(
+    "runner",
+    ["prism", *(pytest.param(name, marks=pytest.mark.slow) for name in ("processes", "dask"))],
+)
 def test_an_error_on_a_worker_is_one_message_on_every_runner(
     runner: str, model_dir: Path, tmp_path: Path, start: Run
 ) -> None:
@@ -128,12 +134,11 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     victims = worker_processes(driver.pid)
     assert len(victims) == 2
     os.kill(victims[0], signal.SIGKILL)
-    killed = time.monotonic()
     try:
-        _, err = driver.communicate(timeout=30)
+        # Without the watch over workers it would wait for ever.
+        _, err = driver.communicate(timeout=120)
     finally:
         driver.kill()
-    assert time.monotonic() - killed < 30
     assert driver.returncode == 1
     assert "a worker process died" in err
     assert f"run again: beam-bpe encode --input {tiny}" in err
@@ -160,14 +165,14 @@ def test_an_interrupt_of_workers_and_driver_is_one_message(
             time.sleep(0.05)
         workers = worker_processes(driver.pid)
         os.killpg(driver.pid, signal.SIGINT)
-        _, err = driver.communicate(timeout=60)
+        _, err = driver.communicate(timeout=120)
     finally:
         driver.kill()
     assert driver.returncode == 130, err
     assert "Traceback" not in err
     assert "same command again" in err
     assert len(workers) == 2
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline and any(map(is_running, workers)):
         time.sleep(0.05)
     assert not any(map(is_running, workers))

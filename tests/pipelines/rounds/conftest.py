@@ -13,6 +13,11 @@ FEW_ROUNDS = ("--engine", "rounds", "--state-shards", 3, "--segment-budget", "50
 @pytest.fixture
 def short(tiny: Path, tmp_path: Path) -> Path:
     """The first 6,000 bytes of a small English text, with some runs of one byte added."""
-    path = tmp_path / "short.txt"
+    return write_short(tiny, tmp_path)
+
+
+def write_short(tiny: Path, folder: Path) -> Path:
+    """Write that text into a folder."""
+    path = folder / "short.txt"
     path.write_bytes(tiny.read_bytes()[:6000] + b"-" * 500 + b"\n" + b"=" * 301)
     return path

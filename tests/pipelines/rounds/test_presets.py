@@ -75,7 +75,7 @@ def lines(tiny: Path, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("engine", ["driver", "rounds"])
+@pytest.mark.parametrize("engine", ["driver", pytest.param("rounds", marks=pytest.mark.slow)])
 def test_superbpe_makes_the_merges_of_both_stages(
     engine: str, lines: Path, data_dir: Path, tmp_path: Path, run: Run
 ) -> None:

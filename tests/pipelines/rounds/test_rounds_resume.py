@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from typing import Any
 import pytest
 
 from bpe.tokenizer import Tokenizer
+from pipelines import cli
 from pipelines.rounds import driver_steps, round_loop, train_rounds
+from tests.pipelines.rounds.conftest import write_short
 
 Run = Callable[..., Any]
 
@@ -23,7 +26,13 @@ class Stopped(BaseException):
     """Stands for the end of the process."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def short(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One text for all tests here, so that what is made of it can be shared."""
+    return write_short(tiny, tmp_path_factory.mktemp("text"))
+
+
+@pytest.fixture(scope="module")
 def command(short: Path) -> tuple[object, ...]:
     return (
         *("train", "--input", short, "--pretokenizer", "none", "--vocab-size", 310),
@@ -67,6 +76,7 @@ def test_a_run_goes_on_from_wherever_it_stopped(
     tmp_path: Path,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
+    expected_digest: str,
 ) -> None:
     output = tmp_path / "out"
     with monkeypatch.context() as patch:
@@ -80,22 +90,33 @@ def test_a_run_goes_on_from_wherever_it_stopped(
     rows = Tokenizer.load(output).training["rounds"]
     told = [line for line in again.err.splitlines() if line.startswith("round ")]
     assert len(told) == len(rows) - done_before // 2
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(output) == digest(tmp_path / "driver")
+    assert digest(output) == expected_digest
     assert not (output / "rounds").exists()
 
 
-@pytest.fixture
-def halfway(
-    command: tuple[object, ...], tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+@pytest.fixture(scope="module")
+def made_halfway(command: tuple[object, ...], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An output whose third round has counted and not more."""
-    output = tmp_path / "out"
-    with monkeypatch.context() as patch:
+    output = tmp_path_factory.mktemp("halfway") / "out"
+    with pytest.MonkeyPatch.context() as patch:
         stop_at(patch, round_loop, "_run_segments", 2)
         with pytest.raises(Stopped):
-            run(*command, "--output", output)
+            cli.main([*map(str, command), "--output", str(output)])
     return output
+
+
+@pytest.fixture
+def halfway(made_halfway: Path, tmp_path: Path) -> Path:
+    """The same, for a test to change."""
+    return Path(shutil.copytree(made_halfway, tmp_path / "out"))
+
+
+@pytest.fixture(scope="module")
+def expected_digest(command: tuple[object, ...], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Of the tokenizer that the driver makes of the same text."""
+    output = tmp_path_factory.mktemp("driver") / "out"
+    assert cli.main([*map(str, command[:7]), "--output", str(output)]) == 0
+    return digest(output)
 
 
 @pytest.mark.parametrize(
@@ -123,14 +144,20 @@ def test_other_settings_are_refused_by_name(
 def test_changed_input_is_refused_and_overwritten(
     command: tuple[object, ...], halfway: Path, short: Path, tmp_path: Path, run: Run
 ) -> None:
-    short.write_bytes(short.read_bytes() + b"more")
-    refused = run(*command, "--output", halfway)
-    assert refused.code == 1
-    assert "short.txt is new, gone or changed" in refused.err
-    done = run(*command, "--output", halfway, "--overwrite")
-    assert done.code == 0, done.err
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(halfway) == digest(tmp_path / "driver")
+    data, before = short.read_bytes(), short.stat()
+    try:
+        short.write_bytes(data + b"more")
+        refused = run(*command, "--output", halfway)
+        assert refused.code == 1
+        assert "short.txt is new, gone or changed" in refused.err
+        done = run(*command, "--output", halfway, "--overwrite")
+        assert done.code == 0, done.err
+        assert run(*command[:7], "--output", tmp_path / "driver").code == 0
+        assert digest(halfway) == digest(tmp_path / "driver")
+    finally:
+        # The other tests share the file.
+        short.write_bytes(data)
+        os.utime(short, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def flip(path: Path) -> None:
@@ -141,7 +168,7 @@ def flip(path: Path) -> None:
 
 @pytest.mark.parametrize("what", ["state", "sidecar"])
 def test_a_damaged_state_file_is_named_and_can_be_made_again(
-    what: str, command: tuple[object, ...], halfway: Path, tmp_path: Path, run: Run
+    what: str, command: tuple[object, ...], halfway: Path, run: Run, expected_digest: str
 ) -> None:
     state = halfway / "rounds" / "state"
     victim = state / "r002-shard-00001.arrow"
@@ -157,19 +184,17 @@ def test_a_damaged_state_file_is_named_and_can_be_made_again(
         (state / f"{victim.name}.json").unlink()
     done = run(*command, "--output", halfway)
     assert done.code == 0, done.err
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(halfway) == digest(tmp_path / "driver")
+    assert digest(halfway) == expected_digest
 
 
 def test_state_that_is_gone_is_made_again_from_the_input(
-    command: tuple[object, ...], halfway: Path, tmp_path: Path, run: Run
+    command: tuple[object, ...], halfway: Path, run: Run, expected_digest: str
 ) -> None:
     for path in (halfway / "rounds" / "state").iterdir():
         path.unlink()
     done = run(*command, "--output", halfway)
     assert done.code == 0, done.err
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(halfway) == digest(tmp_path / "driver")
+    assert digest(halfway) == expected_digest
 
 
 @pytest.mark.parametrize("name", ["r001/merges.arrow", "r001/fixes.arrow", "r002-count.json"])
@@ -193,9 +218,9 @@ def test_other_damaged_files_are_named(
 def test_a_full_disk_is_said_and_what_is_done_stays(
     command: tuple[object, ...],
     halfway: Path,
-    tmp_path: Path,
     run: Run,
     monkeypatch: pytest.MonkeyPatch,
+    expected_digest: str,
 ) -> None:
     def write(*_: object) -> int:
         raise OSError(28, "No space left on device")
@@ -210,12 +235,12 @@ def test_a_full_disk_is_said_and_what_is_done_stays(
     assert "Traceback" not in refused.err
     done = run(*command, "--output", halfway)
     assert done.code == 0, done.err
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(halfway) == digest(tmp_path / "driver")
+    assert digest(halfway) == expected_digest
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(
-    command: tuple[object, ...], tmp_path: Path, run: Run, start: Run
+    command: tuple[object, ...], tmp_path: Path, run: Run, start: Run, expected_digest: str
 ) -> None:
     """SIGKILL at moments that the seed decides; `tests/benchmarks/kill_rounds.py` does more."""
     output = tmp_path / "out"
@@ -238,8 +263,7 @@ def test_a_killed_run_goes_on(
     assert kills
     done = run(*command, "--output", output)
     assert done.code == 0, done.err
-    assert run(*command[:7], "--output", tmp_path / "driver").code == 0
-    assert digest(output) == digest(tmp_path / "driver")
+    assert digest(output) == expected_digest
     assert not (output / "rounds").exists()
 
 

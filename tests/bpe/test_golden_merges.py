@@ -128,6 +128,7 @@ def test_digests_on_tiny(
         ("qwen2", "83403f8f41ab8235", "83be7fe9f4eb1b34"),
     ],
 )
+@pytest.mark.slow
 def test_digests_on_two_megabytes_of_chinese(
     backend: Backend, shared_data: Path, scheme: str, by_hf: str, by_id: str
 ) -> None:

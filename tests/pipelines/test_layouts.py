@@ -118,6 +118,7 @@ def test_workers_do_not_decide_bytes_and_no_document_is_lost(
     assert "documents of unit" in plan.out
 
 
+@pytest.mark.slow
 def test_processes_do_not_decide_bytes(
     texts: list[str | None], encode: Encode, tmp_path: Path
 ) -> None:

@@ -153,7 +153,9 @@ def test_a_read_that_fails_loses_and_repeats_nothing(
     whole, reads = encode(tmp_path / "whole", 0)
     assert whole.code == 0, whole.err
     wanted = tree_bytes(tmp_path / "whole")
-    for at in sorted({1, 2, reads // 2, reads - 1}):
+    # A disk that stays broken fails at the same places.
+    places = {1, 2, reads // 2, reads - 1} if failure == "once" else {2, reads - 1}
+    for at in sorted(places):
         output = tmp_path / f"out{at}"
         failed, _ = encode(output, at)
         if kind == "parquet" and at == 1 and failure == "once":

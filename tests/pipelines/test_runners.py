@@ -90,7 +90,7 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     source.write_bytes(tiny.read_bytes()[:100_000])
     encode = ("encode", "--input", source, "--range-bytes", 25_000, "--tokenizer", here / "model")
     # One runner for all layouts, and for the others the layout that has the most steps.
-    layouts = LAYOUTS if runner == "prism" else {"packed": LAYOUTS["packed"]}
+    layouts = LAYOUTS if runner == "processes" else {"packed": LAYOUTS["packed"]}
     for name, layout in layouts.items():
         assert run(*encode, "--output", here / name, *layout).code == 0
         process = start(*encode, "--output", there / name, *layout, *options)
@@ -101,7 +101,7 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
 
 @pytest.mark.parametrize(
     "runner",
-    ["prism", *(pytest.param(name, marks=pytest.mark.slow) for name in ("processes", "dask"))],
+    ["processes", *(pytest.param(name, marks=pytest.mark.slow) for name in ("prism", "dask"))],
 )
 def test_an_error_on_a_worker_is_one_message_on_every_runner(
     runner: str, model_dir: Path, tmp_path: Path, start: Run

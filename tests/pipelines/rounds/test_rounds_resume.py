@@ -67,7 +67,13 @@ PLACES = [
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "calls"), PLACES, ids=[place[1] for place in PLACES])
+@pytest.mark.parametrize(
+    ("module", "name", "calls"),
+    [
+        pytest.param(*place, id=place[1], marks=[] if place in PLACES[::4] else pytest.mark.slow)
+        for place in PLACES
+    ],
+)
 def test_a_run_goes_on_from_wherever_it_stopped(
     module: Any,
     name: str,

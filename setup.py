@@ -56,7 +56,7 @@ def switched_on(name: str) -> bool:
 
 def native_sources() -> list[str]:
     """Every C++ source file that this processor can use."""
-    sources = sorted(str(f) for f in NATIVE_FOLDER.glob("*.cc"))
+    sources = sorted(str(f) for f in NATIVE_FOLDER.rglob("*.cc"))
     return [f for f in sources if X86_64 or not f.endswith(tuple(X86_FILE_FLAGS))]
 
 
@@ -87,7 +87,7 @@ def needs_recompile(obj: str, source: str) -> bool:
     """True if an object file is older than anything that it may be made from."""
     if not Path(obj).exists():
         return True
-    sources = [Path(source), Path(__file__), *NATIVE_FOLDER.glob("*.h")]
+    sources = [Path(source), Path(__file__), *NATIVE_FOLDER.rglob("*.h")]
     return Path(obj).stat().st_mtime <= max(file.stat().st_mtime for file in sources)
 
 
@@ -144,7 +144,7 @@ def native_build() -> dict[str, Any]:
         include_dirs=[str(NATIVE_FOLDER)],
         extra_compile_args=compile_flags,
         extra_link_args=link_flags,
-        depends=sorted(str(file) for file in NATIVE_FOLDER.glob("*.h")),
+        depends=sorted(str(file) for file in NATIVE_FOLDER.rglob("*.h")),
     )
     return {"ext_modules": [extension], "cmdclass": {"build_ext": BuildNative}}
 

@@ -5,7 +5,7 @@ Everything public is here, except the character-level teaching mode in `bpe.symb
 
 from __future__ import annotations
 
-from bpe.backend import TIE_ORDERS, get_backend
+from bpe.backends.protocol import TIE_ORDERS, get_backend
 from bpe.counting import count_pretokens
 from bpe.errors import (
     BackendError,
@@ -19,9 +19,9 @@ from bpe.errors import (
     SettingsError,
     VocabularyError,
 )
-from bpe.schemes import SCHEME_NAMES, Scheme, get_scheme
+from bpe.formats.tokenizer_loading import load_tokenizer
+from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
 from bpe.tokenizer import Tokenizer, extend_golden
-from bpe.tokenizer_loading import load_tokenizer
 from bpe.training import train, train_raw
 from bpe.version import __version__
 

@@ -1,4 +1,4 @@
-"""The native core as Python sees it (bpe/native/python_module.cc); `native_backend` adapts it.
+"""The native core as Python sees it (python_module.cc); `native_backend` adapts it.
 
 Columns go in as anything with Arrow's `__arrow_c_array__`, without nulls: text as binary, string,
 large_binary or large_string, numbers as int64. They come out as `Column`, for `pyarrow.array`.
@@ -99,7 +99,7 @@ class Column:
         """Capsules of the C data interface; `ValueError` the second time."""
 
 class RuleArguments(TypedDict):
-    """The fields of `bpe.backend.MergeRules`."""
+    """The fields of `bpe.backends.protocol.MergeRules`."""
 
     max_merges: int
     tie_order: str
@@ -203,7 +203,7 @@ def cut_segments(
     open_left: bool,
     open_right: bool,
 ) -> tuple[int, Column, Column, bytes, bytes, int, int, bool]:
-    """Cut lists between ids that are no heavy pair: the fields of `bpe.backend.CutSegments`.
+    """Cut lists between ids that are no heavy pair: the fields of `protocol.CutSegments`.
 
     ids, offsets, weights: as for `count_state_pairs`. sizes: descending.
     """
@@ -278,7 +278,7 @@ class Encoder:
         """Whether ids in columns are uint32; else uint16."""
 
     def encode(self, data: bytes, find: int) -> npt.NDArray[np.uint32]:
-        """Ids of one document; find: bits of `bpe.added_tokens.Find`."""
+        """Ids of one document; find: bits of `bpe.encoding.added_tokens.Find`."""
 
     def encode_documents(self, texts: ArrowColumn, *, threads: int, find: int) -> Column:
         """Ids of each document: large_list of uint16 or uint32."""

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backend import get_backend
+from bpe.backends.protocol import get_backend
+from bpe.encoding.id_arrays import binary_array
+from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
 from bpe.errors import CountTableError, InputError, SettingsError
-from bpe.id_arrays import binary_array
-from bpe.schemes import get_scheme
-from bpe.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
-from bpe.utf8_text import utf8_bytes
+from bpe.pretokenizing.schemes import get_scheme
+from bpe.pretokenizing.utf8_text import utf8_bytes
 
 __all__ = [
     "ONE_DOCUMENT_PER_VALUE",

@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bpe.backend import Backend, EncodingModel, MergeList, MergeRules, get_backend
+from bpe.backends.protocol import Backend, EncodingModel, MergeList, MergeRules, get_backend
 from bpe.errors import SettingsError
+from bpe.pretokenizing.schemes import get_scheme
 from bpe.rounds.run_coding import encode_segments
 from bpe.rounds.shard_state import ShardState, state_id_type
-from bpe.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
 from bpe.training import make_rules, make_tokenizer, read_counts
 

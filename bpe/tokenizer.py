@@ -24,19 +24,19 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.added_stream import AddedStream
-from bpe.added_tokens import AddedToken
-from bpe.cut_points import CutFinder
-from bpe.document_encoder import DocumentEncoder
+from bpe.encoding.added_stream import AddedStream
+from bpe.encoding.added_tokens import AddedToken
+from bpe.encoding.document_encoder import DocumentEncoder
+from bpe.encoding.id_arrays import binary_array
+from bpe.encoding.special_tokens import SpecialTokens
+from bpe.encoding.stream_encoder import StreamEncoder
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
 from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
-from bpe.id_arrays import binary_array
-from bpe.schemes import Scheme, get_scheme
-from bpe.special_tokens import SpecialTokens
-from bpe.stream_encoder import StreamEncoder
-from bpe.tokenizer_model import TokenizerModel
+from bpe.pretokenizing.cut_points import CutFinder
+from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.version import __version__
 
 __all__ = ["Tokenizer", "extend_golden"]

@@ -8,19 +8,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backend import MAX_COUNT, MergeList, MergeRules, ProgressCallback, get_backend
+from bpe.backends.protocol import MAX_COUNT, MergeList, MergeRules, ProgressCallback, get_backend
 from bpe.counting import (
     apply_special_text,
     check_count_metadata,
     read_count_metadata,
     to_bytes,
 )
+from bpe.encoding.id_arrays import binary_array
+from bpe.encoding.special_tokens import SpecialTokens
+from bpe.encoding.tokenizer_model import MOST_TOKENS
 from bpe.errors import CountTableError, SettingsError
-from bpe.id_arrays import binary_array
-from bpe.schemes import Scheme, get_scheme
-from bpe.special_tokens import SpecialTokens
+from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.tokenizer import Tokenizer
-from bpe.tokenizer_model import MOST_TOKENS
 
 __all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw"]
 
@@ -56,7 +56,7 @@ def train(
         below min_frequency or no pair is left; the tokenizer's training record says which.
     pretokenizer: scheme that made the pre-tokens; a table made by another one is refused.
     tie_order, min_frequency, max_token_bytes, max_words, forbidden_parts: see
-        `bpe.backend.MergeRules`.
+        `bpe.backends.protocol.MergeRules`.
     special_tokens: get the last ids, in this order; no merge spells one.
     training_record: more to keep in the tokenizer's training record; JSON values.
 

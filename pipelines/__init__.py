@@ -77,7 +77,8 @@ A pipeline of your own, from JSON Lines to shards:
 
 Run again after an interruption, it trains again and encodes only the units that are missing.
 Several runs into one folder at once are kept apart as the command does it: call
-`pipelines.output_files.prepare_output`, then encode within `pipelines.output_lock.locked_output`.
+`pipelines.storage.output_files.prepare_output`, then encode within
+`pipelines.storage.output_lock.locked_output`.
 
 The names are imported when they are first used, since Beam takes over a second to load and the
 command line's `--help` and `inspect` do without it.
@@ -91,21 +92,21 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pipelines.commands.job import code_version
-    from pipelines.count_words import CountSettings, CountWords, WriteCountTable
-    from pipelines.encode_documents import EncodeDocuments
-    from pipelines.encode_rows import EncodeToBatches
-    from pipelines.encode_settings import EncodeSettings
-    from pipelines.inputs import list_inputs
-    from pipelines.manifest import write_manifest
-    from pipelines.plan import make_plan
-    from pipelines.read_options import ReadOptions
-    from pipelines.read_token_shards import ReadTokenShards
-    from pipelines.resume import begin_run, find_finished_units, remove_stale_files
-    from pipelines.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
-    from pipelines.token_shards import TokenShards
-    from pipelines.tokenizer_files import save_copy
-    from pipelines.train_bpe import TrainBpe, TrainSettings
+    from pipelines.cli.commands.job import code_version
+    from pipelines.corpus.listing.inputs import list_inputs
+    from pipelines.corpus.plan import make_plan
+    from pipelines.corpus.read_options import ReadOptions
+    from pipelines.encoding.encode_documents import EncodeDocuments
+    from pipelines.encoding.encode_rows import EncodeToBatches
+    from pipelines.encoding.resume import begin_run, find_finished_units, remove_stale_files
+    from pipelines.encoding.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
+    from pipelines.shards.encode_settings import EncodeSettings
+    from pipelines.shards.manifest import write_manifest
+    from pipelines.shards.read_token_shards import ReadTokenShards
+    from pipelines.shards.token_shards import TokenShards
+    from pipelines.shards.tokenizer_files import save_copy
+    from pipelines.training.count_words import CountSettings, CountWords, WriteCountTable
+    from pipelines.training.train_bpe import TrainBpe, TrainSettings
 
 __all__ = [
     "CountSettings",
@@ -133,28 +134,28 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CountSettings": "pipelines.count_words",
-    "CountWords": "pipelines.count_words",
-    "EncodeDocuments": "pipelines.encode_documents",
-    "EncodeSettings": "pipelines.encode_settings",
-    "EncodeToBatches": "pipelines.encode_rows",
-    "ReadOptions": "pipelines.read_options",
-    "ReadTokenShards": "pipelines.read_token_shards",
-    "SpillDocuments": "pipelines.shuffle_buckets",
-    "TokenShards": "pipelines.token_shards",
-    "TrainBpe": "pipelines.train_bpe",
-    "TrainSettings": "pipelines.train_bpe",
-    "WriteBuckets": "pipelines.shuffle_buckets",
-    "WriteCountTable": "pipelines.count_words",
-    "begin_run": "pipelines.resume",
-    "code_version": "pipelines.commands.job",
-    "find_finished_units": "pipelines.resume",
-    "list_inputs": "pipelines.inputs",
-    "make_plan": "pipelines.plan",
-    "plan_buckets": "pipelines.shuffle_buckets",
-    "remove_stale_files": "pipelines.resume",
-    "save_copy": "pipelines.tokenizer_files",
-    "write_manifest": "pipelines.manifest",
+    "CountSettings": "pipelines.training.count_words",
+    "CountWords": "pipelines.training.count_words",
+    "EncodeDocuments": "pipelines.encoding.encode_documents",
+    "EncodeSettings": "pipelines.shards.encode_settings",
+    "EncodeToBatches": "pipelines.encoding.encode_rows",
+    "ReadOptions": "pipelines.corpus.read_options",
+    "ReadTokenShards": "pipelines.shards.read_token_shards",
+    "SpillDocuments": "pipelines.encoding.shuffle_buckets",
+    "TokenShards": "pipelines.shards.token_shards",
+    "TrainBpe": "pipelines.training.train_bpe",
+    "TrainSettings": "pipelines.training.train_bpe",
+    "WriteBuckets": "pipelines.encoding.shuffle_buckets",
+    "WriteCountTable": "pipelines.training.count_words",
+    "begin_run": "pipelines.encoding.resume",
+    "code_version": "pipelines.cli.commands.job",
+    "find_finished_units": "pipelines.encoding.resume",
+    "list_inputs": "pipelines.corpus.listing.inputs",
+    "make_plan": "pipelines.corpus.plan",
+    "plan_buckets": "pipelines.encoding.shuffle_buckets",
+    "remove_stale_files": "pipelines.encoding.resume",
+    "save_copy": "pipelines.shards.tokenizer_files",
+    "write_manifest": "pipelines.shards.manifest",
 }
 
 

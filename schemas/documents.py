@@ -42,7 +42,8 @@ The pre-tokens of a document are those of its pieces, each taken as a document, 
 - `is_first`, `is_last`: whether the document starts or ends here; documents are counted by either.
 - `goes_on`: whether the piece does not stand for itself, but only together with the next row, which
   follows in the same unit: its end is none of a pre-token. Readers make such pieces only where they
-  are allowed to (`bpe.cut_points.CutFinder.streams`). The last row of such a series may be empty.
+  are allowed to (`bpe.pretokenizing.cut_points.CutFinder.streams`). The last row of such a series
+  may be empty.
 
 Rows are in the order of files and offsets.
 """

@@ -79,7 +79,7 @@ class CountRecord:
         adjacencies: sum of all counts of pairs that may be merged.
         bytes_sent: what workers sent to be added up.
         files: sha256 (hex) by name in the round's folder.
-        stop_reason: why no merge follows, as in `bpe.backend.MergeList`; None if some may.
+        stop_reason: why no merge follows, as in `MergeList`; None if some may.
         state_files: one a shard, in order: the state that was counted.
         seconds: that the step took.
         ended: when it was done, seconds since 1970.

@@ -17,8 +17,8 @@ def shuffle_spill_schema(largest_id: int) -> pa.Schema:
     rounds of them follow each other where a unit is large. Columns are those of
     `schemas.token_shards`, and:
 
-    - `shuffle_key` uint64: of the row's document (`pipelines.document_keys`); decides the bucket,
-      and the place in it.
+    - `shuffle_key` uint64: of the row's document (`pipelines.corpus.document_keys`); decides the
+      bucket, and the place in it.
     - `text_bytes` int64: bytes of text that end with the row.
 
     Args:

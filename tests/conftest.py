@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bpe.backend import Backend, get_backend
+from bpe.backends.protocol import Backend, get_backend
 from bpe.errors import BackendError
 
 HERE = Path(__file__).resolve().parent

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe.added_tokens import AddedToken
+from bpe.encoding.added_tokens import AddedToken
 from bpe.errors import ModelFileError
 from bpe.formats.file_access import parse_json_object, read_text
 

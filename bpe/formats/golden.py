@@ -15,7 +15,7 @@ from typing import Any
 
 from bpe.errors import ModelFileError, SettingsError
 from bpe.formats.file_access import parse_json, read_text, shown
-from bpe.schemes import Scheme
+from bpe.pretokenizing.schemes import Scheme
 
 __all__ = [
     "GoldenText",

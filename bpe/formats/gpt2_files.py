@@ -1,6 +1,6 @@
 """GPT-2's pair of files: vocab.json (spelling to id) and merges.txt (one merge a line, by rank).
 
-Tokens are spelled with printable characters (`bpe.printable_bytes`). The pair names neither the
+Tokens are spelled with printable characters (`printable_bytes`). The pair names neither the
 pre-tokenizer nor which entries are special tokens; `read_gpt2_files` says how they are found.
 """
 
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bpe.added_tokens import AddedToken
+from bpe.encoding.added_tokens import AddedToken
+from bpe.encoding.printable_bytes import from_printable, from_printables, to_printable
+from bpe.encoding.tokenizer_model import MAX_ID, TokenizerModel
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.added_token_files import read_added_token_files
 from bpe.formats.file_access import BOM, parse_json_object, read_text, shown, write_file
-from bpe.printable_bytes import from_printable, from_printables, to_printable
-from bpe.schemes import Scheme
-from bpe.tokenizer_model import MAX_ID, TokenizerModel
+from bpe.pretokenizing.schemes import Scheme
 
 __all__ = [
     "SpelledMerges",

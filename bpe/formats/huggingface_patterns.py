@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe.errors import SettingsError
-from bpe.schemes import SCHEME_NAMES, Scheme, get_scheme
+from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
 
 __all__ = [
     "find_difference",

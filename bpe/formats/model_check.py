@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError
 from bpe.formats.file_access import parse_json_object, read_file, read_text
 from bpe.formats.model_directory import (
@@ -20,7 +21,6 @@ from bpe.formats.model_directory import (
     render_model_files,
 )
 from bpe.formats.tokenizer_json import read_tokenizer_json
-from bpe.tokenizer_model import TokenizerModel
 
 __all__ = ["check_model_files"]
 

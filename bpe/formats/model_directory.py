@@ -23,7 +23,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bpe.added_tokens import AddedToken, special_added_tokens
+from bpe.encoding.added_tokens import AddedToken, special_added_tokens
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
 from bpe.formats.file_access import (
     decode_text,
@@ -49,8 +50,7 @@ from bpe.formats.gpt2_files import (
     render_vocab,
 )
 from bpe.formats.tokenizer_json import render_tokenizer_json
-from bpe.schemes import Scheme, get_scheme
-from bpe.tokenizer_model import TokenizerModel
+from bpe.pretokenizing.schemes import Scheme, get_scheme
 
 __all__ = [
     "CONFIG_NAME",

@@ -14,13 +14,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bpe.added_tokens import special_added_tokens
-from bpe.backend import get_backend
+from bpe.backends.protocol import get_backend
+from bpe.encoding.added_tokens import special_added_tokens
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import BOM, read_file, write_file
 from bpe.formats.published_ranks import PUBLISHED_FILES, PublishedFile
-from bpe.schemes import SCHEME_NAMES, get_scheme
-from bpe.tokenizer_model import TokenizerModel
+from bpe.pretokenizing.schemes import SCHEME_NAMES, get_scheme
 
 __all__ = [
     "PUBLISHED_FILES",

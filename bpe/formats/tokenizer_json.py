@@ -12,7 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bpe.added_tokens import AddedToken
+from bpe.encoding.added_tokens import AddedToken
+from bpe.encoding.printable_bytes import from_printable, to_printable
+from bpe.encoding.tokenizer_model import MAX_ID, TokenizerModel
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import decode_text, parse_json_object, read_file, shown, write_file
 from bpe.formats.foreign_tokenizers import describe_bytes, describe_document
@@ -28,9 +30,7 @@ from bpe.formats.huggingface_patterns import (
     render_pre_tokenizer,
     scheme_name_of,
 )
-from bpe.printable_bytes import from_printable, to_printable
-from bpe.schemes import Scheme, get_scheme
-from bpe.tokenizer_model import MAX_ID, TokenizerModel
+from bpe.pretokenizing.schemes import Scheme, get_scheme
 
 __all__ = ["read_tokenizer_json", "render_tokenizer_json", "write_tokenizer_json"]
 

@@ -4,8 +4,8 @@ A round has two halves. In the first, shards count pairs (`shard_steps`, `bucket
 driver ranks them (`pair_ranking`) and chooses the heavy ones (`heavy_set`). In the second, shards
 cut their tokens by these and send the distinct stretches; the driver trains on them, takes the
 merges that are certain, and works out what becomes of the shards' ends (`round_driver`,
-`boundaries`, `chain_merging`). `train_in_rounds` does all of it in one process; `pipelines.rounds`
-does it in a pipeline.
+`boundaries`, `chain_merging`). `train_in_rounds` does all of it in one process;
+`pipelines.training.rounds` does it in a pipeline.
 """
 
 from bpe.rounds.local_rounds import RoundSettings, train_in_rounds

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backend import Backend
+from bpe.backends.protocol import Backend
 from bpe.rounds.boundaries import BoundaryRecord, ChainPart, ShardFix, stitch_chains
 from bpe.rounds.run_coding import Run, encode_runs, join_runs, write_runs
 

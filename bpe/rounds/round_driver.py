@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backend import Backend, MergeRules
+from bpe.backends.protocol import Backend, MergeRules
 from bpe.errors import CountTableError
-from bpe.reference_training import base_symbols
+from bpe.reference.training import base_symbols
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours
 from bpe.rounds.bucket_sums import BucketSegments, straddling_table
 from bpe.rounds.chain_merging import (

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backend import Backend, MergeRules
+from bpe.backends.protocol import Backend, MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix
 from bpe.rounds.heavy_set import HeavySet

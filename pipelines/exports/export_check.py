@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bpe.errors import OutputError
 from pipelines.exports.export_run import EXPORT_RECORD
-from pipelines.manifest import file_sha256
-from pipelines.output_files import exists, join, list_files
-from pipelines.records import read_record
+from pipelines.shards.manifest import file_sha256
+from pipelines.storage.output_files import exists, join, list_files
+from pipelines.storage.records import read_record
 from schemas.export_record import EXPORT_VERSION, ExportRecord
 
 __all__ = ["check_export"]

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe.errors import OutputError
-from pipelines.output_files import (
+from pipelines.storage.output_files import (
     TEMPORARY,
     HashingFile,
     delete_temporary,

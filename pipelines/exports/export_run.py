@@ -11,11 +11,12 @@ from pathlib import Path
 import msgspec
 
 from bpe.errors import BpeError, OutputError
+from pipelines.corpus.settings import describe_differences
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
-from pipelines.folder_kinds import recognize
-from pipelines.output_files import (
+from pipelines.shards.artifact_kind import recognize
+from pipelines.storage.output_files import (
     delete_files,
     exists,
     is_local,
@@ -24,15 +25,14 @@ from pipelines.output_files import (
     remove_temporary_files,
     write_atomically,
 )
-from pipelines.output_folder import (
+from pipelines.storage.output_folder import (
     read_run,
     refuse_foreign_files,
     refuse_other_command,
     write_run,
 )
-from pipelines.output_layout import ENCODE_RUN, MANIFEST, OLD_MANIFEST, RUN
-from pipelines.records import read_record
-from pipelines.settings import describe_differences
+from pipelines.storage.output_layout import ENCODE_RUN, MANIFEST, OLD_MANIFEST, RUN
+from pipelines.storage.records import read_record
 from schemas.export_record import EXPORT_VERSION, ExportRecord
 from schemas.run_record import InputRecord, RunRecord
 

@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from bpe.errors import SettingsError
 from pipelines.exports.export_folder import ExportFile, ExportFolder
-from pipelines.exports.held_out import check_held_out, held_out_of
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
+from pipelines.exports.validation_split import check_held_out, held_out_of
 
 __all__ = ["LlmcExport"]
 

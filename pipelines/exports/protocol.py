@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from bpe.errors import SettingsError
-from pipelines.counted_nouns import counted
 from pipelines.exports.documents import DocumentLengths
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.shard_source import ShardSource
+from pipelines.storage.wording import counted
 from schemas.export_record import ExportedSide
 
 __all__ = ["Export", "ExportOptions", "Written", "longest_document"]
@@ -21,7 +21,7 @@ __all__ = ["Export", "ExportOptions", "Written", "longest_document"]
 
 @dataclass(frozen=True, kw_only=True)
 class ExportOptions:
-    """Options of single formats, None where not given; `pipelines.arguments` explains them."""
+    """Options of single formats, None where not given; `pipelines.cli.arguments` explains them."""
 
     dtype: str | None = None
     name: str | None = None

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import BpeError, OutputError, SettingsError
-from pipelines.counted_nouns import counted
-from pipelines.manifest import read_manifest
-from pipelines.output_files import join, open_for_reading
-from pipelines.output_layout import MANIFEST
-from pipelines.settings import digest_of
-from pipelines.shard_files import REPAIR, list_shards
-from pipelines.shards_of_split import shards_of_split
-from pipelines.token_rows import with_marks
+from pipelines.corpus.settings import digest_of
+from pipelines.shards.manifest import read_manifest
+from pipelines.shards.shard_files import REPAIR, list_shards
+from pipelines.shards.shards_of_split import shards_of_split
+from pipelines.shards.token_rows import with_marks
+from pipelines.storage.output_files import join, open_for_reading
+from pipelines.storage.output_layout import MANIFEST
+from pipelines.storage.wording import counted
 from schemas.packed_shards import packed_shard_schema
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema

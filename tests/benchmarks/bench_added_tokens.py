@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from encoder_peers import prepare_corpus
 
 from bpe import Tokenizer
-from bpe.added_tokens import AddedToken
+from bpe.encoding.added_tokens import AddedToken
 
 ZOO = Path(__file__).resolve().parents[3] / "shared" / "data" / "zoo" / "files"
 

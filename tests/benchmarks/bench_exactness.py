@@ -39,7 +39,7 @@ def cut_chunks(data: bytes, size: int) -> Iterator[bytes]:
 def tiktoken_encoder(vocabulary: str, folder: Path) -> Callable[[bytes], Ids]:
     import tiktoken
 
-    from bpe.schemes import get_scheme
+    from bpe.pretokenizing.schemes import get_scheme
 
     encoding = tiktoken.Encoding(
         vocabulary,
@@ -66,7 +66,7 @@ PEERS = {"tiktoken": tiktoken_encoder, "tokenizers": tokenizers_encoder}
 
 def compare(corpus: str, vocabulary: str, peer: str, options: argparse.Namespace) -> bool:
     """Compare one corpus; whether everything was equal."""
-    from bpe.backend import get_backend
+    from bpe.backends.protocol import get_backend
 
     theirs = PEERS[peer](vocabulary, options.folder)
     if theirs is None:

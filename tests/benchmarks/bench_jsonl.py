@@ -2,9 +2,9 @@
 
     python tests/benchmarks/bench_jsonl.py [--megabytes 60] [--row-bytes 4000] [--rounds 3]
 
-Text of en200 as rows of JSONL is read (`pipelines.read_documents`) and encoded (gpt2) unit by unit,
-on one thread and on two of one process, as Beam's threads do it. Prints MB/s of file by wall time
-for reading alone and for both, and the ratio of two threads to one.
+Text of en200 as rows of JSONL is read (`pipelines.corpus.read_documents`) and encoded (gpt2) unit
+by unit, on one thread and on two of one process, as Beam's threads do it. Prints MB/s of file by
+wall time for reading alone and for both, and the ratio of two threads to one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from encoder_peers import prepare_corpus, rank_file
 
 from bpe import Tokenizer
-from bpe.cut_points import CutFinder
-from pipelines.inputs import list_inputs
-from pipelines.plan import Unit, make_plan
-from pipelines.read_documents import read_unit
-from pipelines.read_options import ReadOptions
-from pipelines.rejects import Rejects
+from bpe.pretokenizing.cut_points import CutFinder
+from pipelines.corpus.listing.inputs import list_inputs
+from pipelines.corpus.plan import Unit, make_plan
+from pipelines.corpus.read_documents import read_unit
+from pipelines.corpus.read_options import ReadOptions
+from pipelines.corpus.rejects import Rejects
 
 
 def write_rows(source: Path, target: Path, megabytes: int, row_bytes: int) -> None:

@@ -22,12 +22,12 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
-from bpe.cut_points import CutFinder
-from bpe.schemes import get_scheme
-from pipelines.inputs import ReadOptions, list_inputs
-from pipelines.plan import make_plan
-from pipelines.read_documents import read_unit
-from pipelines.rejects import Rejects
+from bpe.pretokenizing.cut_points import CutFinder
+from bpe.pretokenizing.schemes import get_scheme
+from pipelines.corpus.listing.inputs import ReadOptions, list_inputs
+from pipelines.corpus.plan import make_plan
+from pipelines.corpus.read_documents import read_unit
+from pipelines.corpus.rejects import Rejects
 
 
 class _Row(msgspec.Struct):

@@ -24,11 +24,11 @@ import numpy as np
 import pyarrow as pa
 from bench_train import CORPORA, prepare
 
-from bpe.backend import CutSegments, MergeRules, SimulatedMerges, StopBefore
-from bpe.native_backend import NativeBackend
-from bpe.reference_training import base_symbols
+from bpe.backends.native_backend import NativeBackend
+from bpe.backends.protocol import CutSegments, MergeRules, SimulatedMerges, StopBefore
+from bpe.pretokenizing.schemes import get_scheme
+from bpe.reference.training import base_symbols
 from bpe.rounds.run_coding import decode_segments, encode_runs
-from bpe.schemes import get_scheme
 
 TIE_ORDER = "hf"
 GRID = (1, 0.7, 0.5, 0.35, 0.2, 0.1, 0.03)

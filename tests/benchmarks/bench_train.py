@@ -87,8 +87,8 @@ class PeakMemory:
 
 
 def ours(path: Path, threads: int, *, raw: bool) -> Callable[[], int]:
-    from bpe.backend import MergeRules, get_backend
-    from bpe.schemes import get_scheme
+    from bpe.backends.protocol import MergeRules, get_backend
+    from bpe.pretokenizing.schemes import get_scheme
 
     backend = get_backend("native")
     rules = MergeRules(VOCAB_SIZE - 256)
@@ -118,7 +118,7 @@ def gigatoken(path: Path) -> Callable[[], int]:
 def rustbpe(path: Path) -> Callable[[], int]:
     import rustbpe as peer
 
-    from bpe.schemes import get_scheme
+    from bpe.pretokenizing.schemes import get_scheme
 
     text = path.read_text(encoding="utf-8")
 

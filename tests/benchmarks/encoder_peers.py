@@ -47,10 +47,10 @@ def prepare_corpus(name: str, folder: Path, limit: int | None = None) -> Path:
 
 
 def load_model(vocabulary: str, folder: Path) -> Any:
-    """Our model of a published vocabulary (bpe.tokenizer_model.TokenizerModel)."""
+    """Our model of a published vocabulary (bpe.encoding.tokenizer_model.TokenizerModel)."""
     from bpe.formats.gpt2_files import read_gpt2_files
     from bpe.formats.tiktoken_ranks import read_tiktoken_ranks
-    from bpe.schemes import get_scheme
+    from bpe.pretokenizing.schemes import get_scheme
 
     if vocabulary == "gpt2":
         return read_gpt2_files(
@@ -90,7 +90,7 @@ def map_document(path: Path) -> pa.LargeBinaryArray:
 
 def ours(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Path], int]:
     """This library's native encoder."""
-    from bpe.backend import get_backend
+    from bpe.backends.protocol import get_backend
 
     encoder = get_backend("native").make_encoder(load_model(vocabulary, folder).encoding_model)
     return lambda path: len(encoder.encode_array(map_document(path), threads=threads).values)
@@ -110,7 +110,7 @@ def gigatoken(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Path
 def tiktoken(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Path], int]:
     import tiktoken as peer
 
-    from bpe.schemes import get_scheme
+    from bpe.pretokenizing.schemes import get_scheme
 
     del threads
     tokenizer = peer.Encoding(

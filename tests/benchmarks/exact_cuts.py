@@ -33,7 +33,7 @@ from huge_document import write_tokenizer
 
 from bpe import Tokenizer
 from pipelines import EncodeSettings, ReadOptions, TokenShards, list_inputs, make_plan
-from pipelines.encode_documents import UnitEncoder
+from pipelines.encoding.encode_documents import UnitEncoder
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMES = ["gpt2", "cl100k", "o200k", "llama3", "none"]

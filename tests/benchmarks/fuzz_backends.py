@@ -21,8 +21,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from bpe import _native
-from bpe.native_backend import NativeBackend
-from bpe.reference_encoding import ReferenceEncoder
+from bpe.backends.native_backend import NativeBackend
+from bpe.reference.encoding import ReferenceEncoder
 from tests.native.scan_texts import SCHEMES, random_text, reference_ends
 from tests.native.test_encoder import random_model
 

@@ -107,7 +107,7 @@ def write_tokenizer(scheme: str, folder: Path) -> None:
     from encoder_peers import VOCABULARIES, load_model
 
     from bpe import Tokenizer
-    from bpe.schemes import get_scheme
+    from bpe.pretokenizing.schemes import get_scheme
 
     model = load_model(scheme if scheme in VOCABULARIES else "cl100k", folder)
     Tokenizer(replace(model, scheme=get_scheme(scheme))).save(folder / "tokenizer")
@@ -144,7 +144,7 @@ def digest_of_shards(folder: Path) -> tuple[str, int, int]:
 def digest_of_pieces(folder: Path, *, cut: bool) -> tuple[str, int]:
     """Digest and number of the library's ids, in pieces between certain cuts or as a whole."""
     from bpe import Tokenizer
-    from bpe.cut_points import CutFinder
+    from bpe.pretokenizing.cut_points import CutFinder
 
     tokenizer = Tokenizer.load(folder / "tokenizer")
     finder = CutFinder(tokenizer.scheme)

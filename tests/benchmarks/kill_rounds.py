@@ -99,7 +99,7 @@ def descendants(pid: int, part: str) -> list[int]:
 def with_processes() -> Iterator[Setting]:
     """Workers are children of the driver."""
     options = ["--direct_running_mode=multi_processing", "--direct_num_workers=2"]
-    yield Setting(options, lambda driver: descendants(driver, "pipelines.worker_process"))
+    yield Setting(options, lambda driver: descendants(driver, "pipelines.runners.worker_process"))
 
 
 @contextmanager

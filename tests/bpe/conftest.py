@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.formats.gpt2_files import read_gpt2_files
 from bpe.formats.tiktoken_ranks import published_file, read_tiktoken_ranks
-from bpe.schemes import get_scheme
-from bpe.tokenizer_model import TokenizerModel
+from bpe.pretokenizing.schemes import get_scheme
 
 PUBLISHED_NAMES = ("gpt2", "cl100k_base", "o200k_base")
 

@@ -12,16 +12,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe.backend import Backend
+from bpe.backends.protocol import Backend
 from bpe.counting import (
     CountMetadata,
     check_count_metadata,
     count_pretokens,
     read_count_metadata,
 )
-from bpe.cut_points import CutFinder
 from bpe.errors import CountTableError, InputError, SettingsError
-from bpe.schemes import SCHEME_NAMES, get_scheme
+from bpe.pretokenizing.cut_points import CutFinder
+from bpe.pretokenizing.schemes import SCHEME_NAMES, get_scheme
 from schemas.word_counts import word_counts_schema
 
 pytestmark = pytest.mark.usefixtures("backend")

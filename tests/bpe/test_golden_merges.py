@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from bpe.backend import Backend, MergeList, MergeRules
-from bpe.schemes import get_scheme
+from bpe.backends.protocol import Backend, MergeList, MergeRules
+from bpe.pretokenizing.schemes import get_scheme
 
 Merges = list[tuple[bytes, bytes]]
 

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 import bpe
 from bpe import InputError, SettingsError, Tokenizer
-from bpe.added_tokens import special_added_tokens
-from bpe.printable_bytes import PRINTABLE_ORDER, from_printable, to_printable
+from bpe.encoding.added_tokens import special_added_tokens
+from bpe.encoding.printable_bytes import PRINTABLE_ORDER, from_printable, to_printable
 from tests.bpe.small_tokenizer import FIRST_SPECIAL, MERGES, SPECIAL_TOKENS, make, make_nfc
 
 # ---- ids -----------------------------------------------------------------------------------
@@ -384,11 +384,11 @@ def test_threads_share_one_tokenizer() -> None:
 def test_the_examples_in_docstrings_hold() -> None:
     import doctest
 
+    import bpe.encoding.special_tokens
     import bpe.formats.huggingface_patterns
-    import bpe.special_tokens
     import bpe.tokenizer
 
-    for module in (bpe.tokenizer, bpe.special_tokens, bpe.formats.huggingface_patterns):
+    for module in (bpe.tokenizer, bpe.encoding.special_tokens, bpe.formats.huggingface_patterns):
         result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
         assert result.attempted
         assert not result.failed

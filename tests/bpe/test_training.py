@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe.backend import MAX_COUNT, TIE_ORDERS, Backend, MergeList, MergeRules
+from bpe.backends.protocol import MAX_COUNT, TIE_ORDERS, Backend, MergeList, MergeRules
 from bpe.counting import count_pretokens
 from bpe.errors import BpeError, CountTableError, InputError, SettingsError
 from bpe.training import train, train_raw

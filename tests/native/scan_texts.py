@@ -7,7 +7,7 @@ import random
 import numpy as np
 import numpy.typing as npt
 
-from bpe.schemes import get_scheme
+from bpe.pretokenizing.schemes import get_scheme
 
 SCHEMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe")
 

@@ -17,9 +17,10 @@ from tests.native.scan_texts import SCHEMES, random_text, reference_ends
 
 HERE = Path(__file__).resolve().parent
 NATIVE = HERE.parents[1] / "bpe" / "native"
+SCAN = NATIVE / "scan"
 PROBE = """
 #include <vector>
-#include "scan.h"
+#include "scan/scan.h"
 extern "C" size_t scan_all(int scheme, const uint8_t* text, size_t length, size_t batch,
                            uint64_t* found) {
   using namespace beam_bpe;
@@ -44,7 +45,7 @@ def scan_all(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPoint
     folder = tmp_path_factory.mktemp("emulated")
     (folder / "probe.cc").write_text(PROBE)
     library = folder / "emulated.so"
-    sources = [NATIVE / name for name in ("scan_avx512.cc", "scan_scalar.cc", "class_tables.cc")]
+    sources = [SCAN / name for name in ("scan_avx512.cc", "scan_scalar.cc", "class_tables.cc")]
     subprocess.run(
         [
             *(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-mavx2", "-mbmi2", "-mpopcnt"),

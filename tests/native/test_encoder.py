@@ -16,14 +16,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backend import EncodingModel
+from bpe.backends.protocol import EncodingModel
 from bpe.errors import InputError
-from bpe.reference_encoding import ReferenceEncoder
-from bpe.schemes import get_scheme
+from bpe.pretokenizing.schemes import get_scheme
+from bpe.reference.encoding import ReferenceEncoder
 from tests.native.scan_texts import random_text
 
 native = pytest.importorskip("bpe._native", reason="the native core is not built")
-native_backend = pytest.importorskip("bpe.native_backend")
+native_backend = pytest.importorskip("bpe.backends.native_backend")
 
 
 def random_model(rng: random.Random, scheme: str, *, shuffled: bool = False) -> EncodingModel:
@@ -157,9 +157,9 @@ def test_long_pieces_of_one_hash_are_told_apart() -> None:
 # for the short ones. A cache of 1 MiB may take a few times that in all.
 MEMORY_SCRIPT = """
 from pathlib import Path
-from bpe.backend import EncodingModel
-from bpe.native_backend import NativeBackend
-from bpe.schemes import get_scheme
+from bpe.backends.protocol import EncodingModel
+from bpe.backends.native_backend import NativeBackend
+from bpe.pretokenizing.schemes import get_scheme
 model = EncodingModel({byte: bytes([byte]) for byte in range(256)}, [], False, get_scheme("gpt2"))
 encoder = NativeBackend().make_encoder(model, cache_bytes=1 << 20)
 def own_kib():
@@ -242,7 +242,7 @@ def test_words_longer_than_a_batch(scheme: str) -> None:
 def _trained_on(
     unit: str, rng: random.Random
 ) -> tuple[dict[int, bytes], list[tuple[int, int, int]]]:
-    from bpe.backend import MergeRules
+    from bpe.backends.protocol import MergeRules
 
     text = "".join(rng.choice(unit) for _ in range(500)) + unit * 100
     documents = pa.array([text.encode()], pa.large_binary())

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from bpe import Tokenizer, get_scheme
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.formats.gpt2_files import read_gpt2_files
 from bpe.formats.tiktoken_ranks import read_tiktoken_ranks
-from bpe.tokenizer_model import TokenizerModel
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 # Environment to the module that is asked and what pip installs.

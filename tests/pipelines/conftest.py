@@ -20,9 +20,9 @@ import pytest
 from apache_beam.transforms import core
 
 from bpe.tokenizer import Tokenizer
-from pipelines import argument_types, cli
-from pipelines.manifest import add_up
-from pipelines.shard_files import ShardFacts
+from pipelines.cli import argument_types, command_line
+from pipelines.shards.manifest import add_up
+from pipelines.shards.shard_files import ShardFacts
 from schemas.sidecars import Manifest, ShardSidecar
 from schemas.token_shards import token_shard_schema
 
@@ -69,7 +69,7 @@ def run(capfd: pytest.CaptureFixture[str]) -> Run:
     def run_here(*arguments: object) -> Outcome:
         capfd.readouterr()
         try:
-            code = cli.main([str(argument) for argument in arguments])
+            code = command_line.main([str(argument) for argument in arguments])
         except SystemExit as error:
             code = int(error.code or 0)
         captured = capfd.readouterr()
@@ -250,7 +250,7 @@ def token_folder(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathF
     lines = [*text[30_000:34_000].decode().split("\n"), text[34_000:52_000].decode(), "end", ""]
     (corpus / "b.jsonl").write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
     folder = tmp_path_factory.mktemp("tokens") / "out"
-    code = cli.main(
+    code = command_line.main(
         [
             *("encode", "--input", str(corpus), "--tokenizer", str(model_dir)),
             *("--output", str(folder), "--range-bytes", "6000", "--shard-bytes", "2000"),

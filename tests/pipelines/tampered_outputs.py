@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from pipelines.manifest import add_up
-from pipelines.output_layout import MANIFEST, TOKENIZER_FOLDER
-from pipelines.shard_files import ShardFacts
-from pipelines.tokenizer_files import load_copy
+from pipelines.shards.manifest import add_up
+from pipelines.shards.shard_files import ShardFacts
+from pipelines.shards.tokenizer_files import load_copy
+from pipelines.storage.output_layout import MANIFEST, TOKENIZER_FOLDER
 from schemas.sidecars import ShardSidecar, UnitRecord
 
 __all__ = ["forge_rows", "rewrite_rows", "seal", "tamper"]

@@ -14,7 +14,7 @@ def worker_processes(driver: int) -> list[int]:
             parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
         except (OSError, ValueError, IndexError):
             continue
-        if parent == driver and b"pipelines.worker_process" in command:
+        if parent == driver and b"pipelines.runners.worker_process" in command:
             found.append(int(entry.name))
     return found
 

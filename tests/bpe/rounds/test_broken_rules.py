@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe.backend import MergeRules, get_backend
+from bpe.backends.protocol import MergeRules, get_backend
 from bpe.errors import CountTableError
 from bpe.rounds import (
     bucket_sums,

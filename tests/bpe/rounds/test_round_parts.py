@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpe.backend import Backend, get_backend
+from bpe.backends.protocol import Backend, get_backend
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours, straddling_pairs
 from bpe.rounds.bucket_sums import (

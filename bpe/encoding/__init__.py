@@ -1,0 +1,1 @@
+"""Documents to ids and back: one tokenizer, its added tokens, and streams."""

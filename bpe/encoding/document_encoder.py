@@ -1,0 +1,321 @@
+"""Documents to ids and back for one tokenizer: special tokens, normalization, then the backend."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.backends.protocol import Decoder, Encoder, get_backend
+from bpe.encoding.added_finder import AddedFinder
+from bpe.encoding.added_stream import AddedStream
+from bpe.encoding.added_tokens import Find
+from bpe.encoding.final_tokens import FinalTokens
+from bpe.encoding.id_arrays import binary_array, id_array, id_list_array, join_id_lists
+from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES
+from bpe.encoding.stream_encoder import StreamEncoder, are_in_merge_order
+from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.errors import InputError, SettingsError
+from bpe.pretokenizing.cut_points import CutFinder
+from bpe.pretokenizing.normalization import normalize_array
+from bpe.pretokenizing.schemes import get_scheme
+from bpe.pretokenizing.utf8_text import utf8_bytes
+
+__all__ = ["DocumentEncoder"]
+
+
+class DocumentEncoder:
+    """Encodes and decodes with one model; safe to use from several threads.
+
+    The backend's encoder and decoder are made when they are first needed, by the backend in force
+    then.
+    """
+
+    def __init__(self, model: TokenizerModel) -> None:
+        self._model = model
+        self._has_vocabulary_tokens = any(not token.special for token in model.added_tokens)
+        self._lock = threading.Lock()
+        self._backend_encoder: Encoder | None = None
+        self._backend_merger: Encoder | None = None
+        self._backend_decoder: Decoder | None = None
+
+    @cached_property
+    def _finder(self) -> AddedFinder:
+        # Those of the second pass in their normal form, as they are looked for.
+        return AddedFinder(self._model.encoding_model.added_tokens)
+
+    @cached_property
+    def id_type(self) -> pa.DataType:
+        """Arrow type of ids in arrays: uint16 where the largest id fits, else uint32."""
+        return pa.uint16() if self._model.max_id < 2**16 else pa.uint32()
+
+    def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
+        """Ids of one document; see `Tokenizer.encode`."""
+        data = _document_bytes(text)
+        self._model.missing_bytes.check(data, "text")
+        find = self._find(special_text)
+        if special_text == "reject":
+            self._reject(pa.array([data], pa.large_binary()), lambda _: "text")
+        return self._encode(data, find)
+
+    def encode_ordinary(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of one document in which the text of special tokens is ordinary text."""
+        return self._encode(data, self._find("text"))
+
+    def encode_batch(
+        self, texts: pa.Array | pa.ChunkedArray, special_text: str, threads: int
+    ) -> pa.LargeListArray:
+        """Ids of each document; see `Tokenizer.encode_batch`."""
+        array = binary_array(texts)
+        self._model.missing_bytes.check_array(array)
+        find = self._find(special_text)
+        if special_text == "reject":
+            self._reject(array, lambda row: f"texts[{row}]")
+        encoded = self._encode_array(array, find, threads)
+        return encoded.cast(pa.large_list(self.id_type))
+
+    def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
+        """Bytes of ids; see `Tokenizer.decode`."""
+        return self._decoder().decode(id_array(ids))
+
+    def decode_batch(self, ids: pa.Array | pa.ChunkedArray, threads: int) -> pa.LargeBinaryArray:
+        """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
+        return self._decoder().decode_array(id_list_array(ids), threads=threads)
+
+    def stream(
+        self, special_text: str, limit_bytes: int, block_bytes: int
+    ) -> StreamEncoder | AddedStream:
+        """Encoder of one document in chunks; see `Tokenizer.stream_encoder`."""
+        if self._model.normalizer is not None:
+            raise SettingsError(
+                f"documents of this vocabulary are normalized ({self._model.normalizer}) as a "
+                "whole, and cannot be encoded in chunks; use encode"
+            )
+        whole = self._model.whole_document_token(special_text)
+        if whole is not None:
+            raise SettingsError(
+                f"added token {whole.text!r} depends on the text around it, so that documents of "
+                "this vocabulary cannot be encoded in chunks; use encode"
+            )
+        find = self._find(special_text)
+        if not find:
+            return self._ordinary_stream(limit_bytes, block_bytes)
+        return AddedStream(
+            self._model.added_search,
+            find,
+            self._encode_ordinary_texts,
+            partial(self._ordinary_stream, limit_bytes, block_bytes),
+            limit_bytes=limit_bytes,
+            block_bytes=block_bytes,
+        )
+
+    def _ordinary_stream(self, limit_bytes: int, block_bytes: int) -> StreamEncoder:
+        model = self._model
+        return StreamEncoder(
+            model.scheme,
+            model.tokens,
+            self._encoder().encode,
+            self._final_tokens,
+            whole_piece=model.whole_piece,
+            missing=model.missing_bytes,
+            limit_bytes=limit_bytes,
+            block_bytes=block_bytes,
+        )
+
+    def _encode_ordinary_texts(self, texts: Sequence[bytes]) -> list[npt.NDArray[np.uint32]]:
+        encoded = self._encoder().encode_array(pa.array(texts, pa.large_binary()))
+        offsets = encoded.offsets.to_numpy()
+        values = encoded.values.to_numpy().astype(np.uint32)
+        return [values[start:end] for start, end in pairwise(offsets)]
+
+    def streams(self, special_text: str) -> bool:
+        """Whether documents can be encoded in chunks; see `Tokenizer.streams`."""
+        is_scheme = self._model.scheme.is_named and self._model.normalizer is None
+        is_free = self._model.whole_document_token(special_text) is None
+        return is_scheme and is_free and self._has_merge_order
+
+    def cut_finder(self, special_text: str) -> CutFinder:
+        """Where documents may be cut; see `Tokenizer.cut_finder`."""
+        model = self._model
+        # Normalization, or a token that looks around, may join the two sides of a cut.
+        is_whole = model.normalizer is not None or model.whole_document_token(special_text)
+        find = self._find(special_text)
+        return CutFinder(
+            get_scheme("none") if is_whole else model.scheme,
+            [token.text.encode() for token in model.added_tokens],
+            special_text=special_text,
+            streams=self.streams(special_text),
+            added=model.added_search if model.added_tokens else None,
+            find=find,
+        )
+
+    @cached_property
+    def _final_tokens(self) -> FinalTokens | None:
+        return FinalTokens(self._model.tokens, self._merge) if self._has_merge_order else None
+
+    @cached_property
+    def _has_merge_order(self) -> bool:
+        return are_in_merge_order(self._model.merges)
+
+    def _merge(self, data: bytes) -> npt.NDArray[np.uint32]:
+        """Ids of bytes as one pre-token, by merging alone."""
+        with self._lock:
+            if self._backend_merger is None:
+                model = dataclasses.replace(
+                    self._model.encoding_model,
+                    whole_piece=False,
+                    scheme=get_scheme("none"),
+                    added_tokens=(),
+                )
+                self._backend_merger = get_backend().make_encoder(model, cache_bytes=1 << 20)
+        return self._backend_merger.encode(data)
+
+    def _find(self, special_text: str) -> Find:
+        """What to look for by a policy; nothing if the vocabulary has none of it."""
+        if special_text not in SPECIAL_TEXT_POLICIES:
+            raise SettingsError(
+                f"special_text is {special_text!r}: use one of {', '.join(SPECIAL_TEXT_POLICIES)}"
+            )
+        find = Find.ADDED | Find.SPECIALS if special_text == "allow" else Find.ADDED
+        acts = self._model.special_tokens if special_text == "allow" else ()
+        return find if acts or self._has_vocabulary_tokens else Find.NOTHING
+
+    def _encode(self, data: bytes, find: Find) -> npt.NDArray[np.uint32]:
+        normalized = self._model.normalize(data)
+        if not find or normalized == data:
+            return self._encoder().encode(normalized, find)
+        ids: npt.NDArray[Any] = self._encode_parts([self._parts(data, find)]).values.to_numpy()
+        return ids.astype(np.uint32)
+
+    def _encode_array(
+        self, array: pa.LargeBinaryArray, find: Find, threads: int
+    ) -> pa.LargeListArray:
+        if self._model.normalizer is None:
+            return self._encoder().encode_array(array, threads=threads, find=find)
+        normalized = normalize_array(self._model.normalizer, array)
+        encoded = self._encoder().encode_array(normalized, threads=threads, find=find)
+        if not find or normalized is array:
+            return encoded
+        # What is in its normal form as a whole is so in every part.
+        changed = np.flatnonzero(pc.not_equal(array, normalized)).tolist()
+        if not changed:
+            return encoded
+        cut = self._encode_parts([self._parts(array[row].as_py(), find) for row in changed])
+        plans = [[row] for row in range(len(array))]
+        for index, row in enumerate(changed):
+            plans[row] = [len(array) + index]
+        return join_id_lists(pa.concat_arrays([encoded, cut.cast(encoded.type)]), plans)
+
+    def _parts(self, data: bytes, find: Find) -> list[bytes | int]:
+        """Ordinary text of a document, in its normal form, and the ids of added tokens."""
+        parts: list[bytes | int] = []
+        for part in self._cut(data, find | Find.FIRST):
+            if isinstance(part, int):
+                parts.append(part)
+            else:
+                parts += self._cut(self._model.normalize(part), find | Find.SECOND)
+        return parts
+
+    def _cut(self, data: bytes, find: Find) -> list[bytes | int]:
+        return [
+            data[start:end] if token_id is None else token_id
+            for start, end, token_id in self._encoder().cut(data, find)
+        ]
+
+    def _encode_parts(self, documents: list[list[bytes | int]]) -> pa.LargeListArray:
+        texts = [part for parts in documents for part in parts if isinstance(part, bytes)]
+        numbers = iter(range(len(texts)))
+        plans = [
+            [next(numbers) if isinstance(part, bytes) else -1 - part for part in parts]
+            for parts in documents
+        ]
+        encoded = self._encoder().encode_array(pa.array(texts, pa.large_binary()))
+        return join_id_lists(encoded.cast(pa.large_list(self.id_type)), plans)
+
+    def first_special(self, array: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
+        """First special token that counts in an array: row, start and text."""
+        names = {token.id: token.text for token in self._model.added_tokens}
+        for row, start, token_id in self._special_places(array):
+            return row, start, names[token_id]
+        return None
+
+    def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+        """How often each special token is found; see `Tokenizer.count_special_text`."""
+        array, model = binary_array(texts), self._model
+        in_normal_form = any(token.special and token.normalized for token in model.added_tokens)
+        found: Mapping[int, int]
+        if model.normalizer is None:
+            found = self._finder.count(array)
+        elif not in_normal_form:  # the first pass looks at texts as they are
+            found = self._finder.count(array, Find.ADDED | Find.SPECIALS | Find.FIRST)
+        else:
+            found = Counter(token_id for _, _, token_id in self._special_places(array))
+        return {text: found[token_id] for text, token_id in model.special_tokens.items()}
+
+    def _special_places(self, array: pa.LargeBinaryArray) -> Iterator[tuple[int, int, int]]:
+        """Special tokens that encoding finds: row, start and id."""
+        rows = set(self._finder.rows_with_texts(array))
+        if self._model.normalizer is not None:
+            normalized = normalize_array(self._model.normalizer, array)
+            rows.update(self._finder.rows_with_texts(normalized))
+        specials = set(self._model.special_tokens.values())
+        for row in sorted(rows):
+            for start, token_id in self._places(array[row].as_py()):
+                if token_id in specials:
+                    yield row, start, token_id
+
+    def _places(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """Starts and ids of all added tokens of a document, special ones counting."""
+        find = Find.ADDED | Find.SPECIALS
+        for start, end, token_id in self._encoder().cut(data, find | Find.FIRST):
+            if token_id is not None:
+                yield start, token_id
+                continue
+            text = self._model.normalize(data[start:end])
+            for begin, _, inner_id in self._encoder().cut(text, find | Find.SECOND):
+                if inner_id is not None:
+                    yield start + begin, inner_id
+
+    def _reject(self, array: pa.LargeBinaryArray, name: Callable[[int], str]) -> None:
+        found = self.first_special(array)
+        if found is not None:
+            row, start, token = found
+            raise InputError(
+                f"{name(row)} holds the special token {token!r} at byte {start}; "
+                'pass special_text="text" to take it as ordinary text, or "allow" for its id'
+            )
+
+    def forget_encoder(self) -> None:
+        """Free the encoder with its caches; see `Tokenizer.forget_encoder`."""
+        with self._lock:
+            self._backend_encoder = None
+
+    def _encoder(self) -> Encoder:
+        with self._lock:
+            if self._backend_encoder is None:
+                backend = get_backend()
+                self._backend_encoder = backend.make_encoder(self._model.encoding_model)
+            return self._backend_encoder
+
+    def _decoder(self) -> Decoder:
+        with self._lock:
+            if self._backend_decoder is None:
+                self._backend_decoder = get_backend().make_decoder(self._model.all_tokens)
+            return self._backend_decoder
+
+
+def _document_bytes(text: str | bytes) -> bytes:
+    if isinstance(text, str):
+        return utf8_bytes(text)
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise InputError(f"text is of type {type(text).__name__}: pass str or bytes")

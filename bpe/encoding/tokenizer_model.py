@@ -1,0 +1,467 @@
+"""The content of a tokenizer: tokens, merges, special tokens and rules, checked once when made.
+
+Formats read it and write it; `bpe.tokenizer.Tokenizer` encodes and decodes with it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import Any
+
+from bpe.backends.protocol import TIE_ORDERS, EncodingModel
+from bpe.encoding.added_tokens import (
+    AddedSearch,
+    AddedToken,
+    check_added_tokens,
+    special_added_tokens,
+)
+from bpe.encoding.missing_bytes import NEVER_IN_UTF8, MissingBytes, find_missing_bytes
+from bpe.encoding.printable_bytes import PRINTABLE_ORDER
+from bpe.encoding.special_tokens import SpecialTokens
+from bpe.errors import InputError, SettingsError, VocabularyError
+from bpe.pretokenizing.normalization import normalize
+from bpe.pretokenizing.schemes import Scheme, get_scheme
+from bpe.pretokenizing.utf8_text import utf8_bytes
+
+__all__ = ["MAX_ID", "MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
+
+MAX_ID = 2**31 - 1
+"""Largest id: what reads ids as int32 reads all of them."""
+
+MOST_TOKENS = 2**21
+"""Largest number of ids, added tokens included; the native merge table numbers them in 21 bits."""
+
+NORMALIZERS = (None, "NFC")
+
+_HEADER = "beam-bpe tokenizer content"
+_PROVENANCE = ("tie_order", "training", "post_processor")
+
+
+@dataclass(frozen=True)
+class TokenizerModel:
+    """Everything that decides which ids a text has, and where it came from.
+
+    tokens: id to bytes, special tokens excluded; every single byte is there, but for those that no
+        valid UTF-8 holds; no bytes are twice.
+    merges: (left id, right id, new id); index = rank.
+    scheme: how documents are cut into pre-tokens.
+    added_tokens: texts with ids of their own, special ones among them, in the order of their ids.
+    whole_piece: a pre-token that is a token as a whole is that token, whatever merges make of it.
+    normalizer: None, or "NFC": documents are normalized first, and decode to their normal form.
+    tie_order: order that training broke ties by; None for imported vocabularies, whose files do
+        not tell it.
+    training: record of the training, JSON values only.
+    post_processor: what a tokenizer.json said about framing; kept for the record, never applied.
+
+    Raises `VocabularyError` where these contradict each other.
+    """
+
+    tokens: dict[int, bytes]
+    merges: list[tuple[int, int, int]]
+    scheme: Scheme
+    added_tokens: Sequence[AddedToken] = ()
+    whole_piece: bool = False
+    normalizer: str | None = None
+    tie_order: str | None = None
+    training: dict[str, Any] = field(default_factory=dict)
+    post_processor: Any = None
+
+    def __post_init__(self) -> None:
+        if self.tie_order is not None:
+            _check_tie_order(self.tie_order)
+        if self.normalizer not in NORMALIZERS:
+            raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
+        if len(self.tokens) + len(self.added_tokens) > MOST_TOKENS:
+            raise VocabularyError(
+                f"the vocabulary has {len(self.tokens) + len(self.added_tokens):,} tokens, and at "
+                f"most {MOST_TOKENS:,} are supported"
+            )
+        _check_tokens(self.tokens)
+        _check_merges(self.merges, self.tokens)
+        _check_ids(token.id for token in self.added_tokens)
+        check_added_tokens(self.added_tokens, self.tokens)
+        in_order = sorted(self.added_tokens, key=lambda token: token.id)
+        object.__setattr__(self, "added_tokens", tuple(in_order))
+        self._check_normal_forms()
+
+    def _check_normal_forms(self) -> None:
+        """Refuse two that the library would choose between by chance."""
+        known: dict[bytes, str] = {}
+        for token in self.added_tokens:
+            if token.normalized:
+                form = self.normalize(token.text.encode())
+                if form in known:
+                    raise VocabularyError(
+                        f"added tokens {token.text!r} and {known[form]!r} have the same normal "
+                        "form: keep one of them"
+                    )
+                known[form] = token.text
+
+    @classmethod
+    def from_merges(
+        cls,
+        merges: Sequence[tuple[bytes, bytes]],
+        *,
+        scheme: Scheme,
+        tie_order: str = "hf",
+        special_tokens: Sequence[str] = (),
+        training: Mapping[str, Any] | None = None,
+    ) -> TokenizerModel:
+        """Model with the ids of a trained vocabulary: 256 bytes, then merges, then specials.
+
+        Byte ids follow the tie order's byte order: GPT-2's printable characters for `hf`, byte
+        values for the others.
+        """
+        _check_tie_order(tie_order)
+        order = PRINTABLE_ORDER if tie_order == "hf" else bytes(range(256))
+        tokens = {rank: bytes([byte]) for rank, byte in enumerate(order)}
+        ids = {data: token_id for token_id, data in tokens.items()}
+        triples: list[tuple[int, int, int]] = []
+        for index, (left, right) in enumerate(merges):
+            for part in (left, right):
+                if part not in ids:
+                    raise VocabularyError(
+                        f"merge {index} ({left!r}, {right!r}): {part!r} is neither a single byte "
+                        "nor made by an earlier merge; give merges in the order they were learned"
+                    )
+            new_id = ids.setdefault(left + right, 256 + index)
+            if new_id != 256 + index:
+                raise VocabularyError(
+                    f"merge {index} ({left!r}, {right!r}) makes {left + right!r}, which is token "
+                    f"{new_id} already; leave the merge out"
+                )
+            tokens[new_id] = left + right
+            triples.append((ids[left], ids[right], new_id))
+        specials = _number_from(256 + len(triples), special_tokens)
+        SpecialTokens(specials).check_against(tokens)
+        return cls(
+            tokens=tokens,
+            merges=triples,
+            scheme=scheme,
+            added_tokens=special_added_tokens(specials),
+            tie_order=tie_order,
+            training=dict(training or {}),
+        )
+
+    @cached_property
+    def special_tokens(self) -> dict[str, int]:
+        """The special ones of the added tokens, text to id."""
+        return {token.text: token.id for token in self.added_tokens if token.special}
+
+    @cached_property
+    def specials(self) -> SpecialTokens:
+        """The special tokens, ready to be counted in documents."""
+        return SpecialTokens(self.special_tokens)
+
+    @cached_property
+    def all_tokens(self) -> dict[int, bytes]:
+        """Bytes of every id: those of an added token are its text."""
+        return {token.id: token.text.encode() for token in self.added_tokens} | self.tokens
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of ids."""
+        return len(self.all_tokens)
+
+    @cached_property
+    def missing_bytes(self) -> MissingBytes:
+        """The bytes that have no id; a text that holds one cannot be encoded."""
+        return MissingBytes(find_missing_bytes(self.tokens.values()))
+
+    @cached_property
+    def encoding_model(self) -> EncodingModel:
+        """The part that a backend's encoder needs."""
+        added = tuple(
+            dataclasses.replace(token, text=self.normalize(token.text.encode()).decode())
+            if token.normalized
+            else token
+            for token in self.added_tokens
+        )
+        return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme, added)
+
+    @cached_property
+    def added_search(self) -> AddedSearch:
+        """What finds the added tokens, by the specification."""
+        return AddedSearch(self.encoding_model.added_tokens)
+
+    def whole_document_token(self, special_text: str) -> AddedToken | None:
+        """Token that counts by a policy and for which a document must be seen as a whole, if any.
+
+        It looks at the text around it, or its text is not what it decodes to.
+        """
+        for token in self.added_tokens:
+            counts = special_text == "allow" or not token.special
+            if counts and (token.looks_around or not self._decodes_to_itself(token)):
+                return token
+        return None
+
+    def lossy_tokens(self, special_text: str) -> list[AddedToken]:
+        """Tokens that count by a policy and decode to another text than they are found in."""
+        return [
+            token
+            for token in self.added_tokens
+            if (special_text == "allow" or not token.special)
+            and (token.lstrip or token.rstrip or not self._decodes_to_itself(token))
+        ]
+
+    def _decodes_to_itself(self, token: AddedToken) -> bool:
+        return self.all_tokens[token.id] == token.text.encode()
+
+    def normalize(self, data: bytes) -> bytes:
+        """Normal form of a text, if the model has a normalizer; invalid bytes stay."""
+        return data if self.normalizer is None else normalize(self.normalizer, data)
+
+    @cached_property
+    def digest(self) -> str:
+        r"""sha256 (hex) over what decides the ids; provenance and storage play no part.
+
+        The bytes hashed are the line `beam-bpe tokenizer content 1\n`, then JSON in UTF-8 with
+        sorted keys, no white space and non-ASCII characters escaped: an object with `merges`
+        ([left id, right id, new id] by rank), `normalizer`, `scheme` (its name),
+        `special_tokens` ([id, text] by id), `tokens` ([id, hex bytes] by id),
+        `unicode_version` and `whole_piece`. Where an added token is not special, or has a flag,
+        the line ends with 2, and in place of `special_tokens` there is `added_tokens`: [id, text,
+        special, normalized, lstrip, rstrip, single_word] by id.
+        """
+        content = self._content()
+        lists = {name: content.pop(name) for name in ("merges", "tokens")}
+        # The two long lists are written by one format each, many times as fast as by `json`.
+        written = {
+            name: json.dumps(value, sort_keys=True, separators=(",", ":"))
+            for name, value in content.items()
+        }
+        written["merges"] = _write_rows("[%d,%d,%d]", lists["merges"])
+        written["tokens"] = _write_rows('[%d,"%s"]', lists["tokens"])
+        text = ",".join(f'"{name}":{written[name]}' for name in sorted(written))
+        version = 2 if "added_tokens" in content else 1
+        return hashlib.sha256(f"{_HEADER} {version}\n{{{text}}}".encode()).hexdigest()
+
+    @cached_property
+    def max_id(self) -> int:
+        """Largest id, added tokens included."""
+        return max(self.all_tokens)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """Bytes of one id; an added token's are its text. `InputError` for an unknown id."""
+        data = self.all_tokens.get(token_id)
+        if data is None:
+            raise InputError(f"id {token_id!r} is {self.no_such_id()}")
+        return data
+
+    def find_token(self, token: str | int) -> int:
+        """Id of a token named by its text or its id; see `Tokenizer.token_id`."""
+        for added in self.added_tokens:
+            if token == added.text:
+                return added.id
+        if isinstance(token, int) or (token.isascii() and token.isdigit()):
+            self.token_bytes(int(token))
+            return int(token)
+        wanted = utf8_bytes(token, "the token's text")
+        for token_id, data in self.tokens.items():
+            if data == wanted:
+                return token_id
+        specials = ", ".join(map(repr, self.special_tokens)) or "none"
+        raise InputError(
+            f"{token!r} is no token of this vocabulary (special tokens: {specials}); "
+            "name one that is there, or give an id"
+        )
+
+    def no_such_id(self) -> str:
+        """Say that an id is unknown, for messages: `no id of this vocabulary (...)`."""
+        return f"no id of this vocabulary ({self.vocab_size} ids, the largest is {self.max_id})"
+
+    @property
+    def has_merge_order(self) -> bool:
+        """Whether the ids are those of a trained vocabulary: bytes 0-255, then merges by rank.
+
+        Added tokens may have any ids.
+        """
+        made = [new_id for _, _, new_id in self.merges]
+        return made == list(range(256, len(self.tokens))) and all(
+            len(self.tokens.get(token_id, b"")) == 1 for token_id in range(256)
+        )
+
+    def truncate(self, vocab_size: int) -> TokenizerModel:
+        """Model with the first merges only, so that 256 + merges + added tokens = vocab_size.
+
+        Added tokens get the last ids, in the order of their ids before; a post-processor, which
+        names the old ones, is dropped. The training record becomes that of the smaller size, with
+        last_merge_count None: not known.
+
+        Raises `SettingsError` for a size out of range, `VocabularyError` if ids are not in merge
+        order.
+        """
+        if not self.has_merge_order:
+            raise VocabularyError(
+                "this vocabulary cannot be truncated: its ids are not the 256 bytes followed by "
+                "the merges in rank order, so that a prefix of the merges is no prefix of the ids"
+            )
+        shared = [token for token in self.added_tokens if token.id in self.tokens]
+        if shared:
+            raise VocabularyError(
+                f"this vocabulary cannot be truncated: its added token {shared[0].text!r} is an "
+                "ordinary token too, and cannot be numbered anew"
+            )
+        least, most = 256 + len(self.added_tokens), self.vocab_size
+        if not least <= vocab_size <= most:
+            raise SettingsError(
+                f"vocab size {vocab_size} is out of range: this vocabulary of {most} can be "
+                f"truncated to {least} (256 bytes and {least - 256} added tokens) up to {most}"
+            )
+        kept = vocab_size - least
+        return dataclasses.replace(
+            self,
+            tokens={token_id: self.tokens[token_id] for token_id in range(256 + kept)},
+            merges=self.merges[:kept],
+            added_tokens=[
+                dataclasses.replace(token, id=256 + kept + index)
+                for index, token in enumerate(self.added_tokens)
+            ],
+            training=self._training_of(vocab_size),
+            post_processor=None,
+        )
+
+    def _training_of(self, vocab_size: int) -> dict[str, Any]:
+        """The training record of a smaller size: that training stops at its vocabulary size."""
+        if vocab_size == self.vocab_size:
+            return self.training
+        # How often the last merge occurred is on record for the largest size alone.
+        new = {"vocab_size": vocab_size, "stop_reason": "vocab_size", "last_merge_count": None}
+        return {name: new.get(name, value) for name, value in self.training.items()}
+
+    def to_bytes(self) -> bytes:
+        """Write the whole model, provenance included, as bytes that `from_bytes` reads."""
+        provenance = {name: getattr(self, name) for name in _PROVENANCE}
+        return json.dumps({"content": self._content(), "provenance": provenance}).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> TokenizerModel:
+        """Model that `to_bytes` wrote, in this or another process."""
+        stored = json.loads(data)
+        content = stored["content"]
+        scheme = get_scheme(content["scheme"])
+        return cls(
+            tokens={token_id: bytes.fromhex(data) for token_id, data in content["tokens"]},
+            merges=[(left, right, new) for left, right, new in content["merges"]],
+            scheme=dataclasses.replace(scheme, unicode_version=content["unicode_version"]),
+            added_tokens=[
+                AddedToken(text, token_id, *flags)
+                for token_id, text, *flags in _added_rows(content)
+            ],
+            whole_piece=content["whole_piece"],
+            normalizer=content["normalizer"],
+            **stored["provenance"],
+        )
+
+    def _content(self) -> dict[str, Any]:
+        return {
+            "scheme": self.scheme.name,
+            "unicode_version": self.scheme.unicode_version,
+            "normalizer": self.normalizer,
+            "whole_piece": self.whole_piece,
+            **self._added_content(),
+            "tokens": [(token_id, self.tokens[token_id].hex()) for token_id in sorted(self.tokens)],
+            "merges": self.merges,
+        }
+
+    def _added_content(self) -> dict[str, Any]:
+        """Added tokens as rows by id; plain ones as they were written before there were others."""
+        if all(token.is_plain for token in self.added_tokens):
+            return {"special_tokens": [(token.id, token.text) for token in self.added_tokens]}
+        rows = [dataclasses.astuple(token) for token in self.added_tokens]
+        return {"added_tokens": [(token_id, text, *flags) for text, token_id, *flags in rows]}
+
+
+def _added_rows(content: Mapping[str, Any]) -> Any:
+    return content["added_tokens"] if "added_tokens" in content else content["special_tokens"]
+
+
+def _write_rows(row: str, values: Sequence[tuple[Any, ...]]) -> str:
+    """JSON of a list of rows, each written by the format `row`."""
+    return f"[{','.join([row] * len(values)) % tuple(chain.from_iterable(values))}]"
+
+
+def _number_from(first_id: int, texts: Sequence[str]) -> dict[str, int]:
+    numbered = {text: first_id + index for index, text in enumerate(texts)}
+    if len(numbered) < len(texts):
+        twice = next(text for index, text in enumerate(texts) if text in texts[:index])
+        raise VocabularyError(f"special token {twice!r} is given twice: name each once")
+    return numbered
+
+
+def _check_tie_order(tie_order: str) -> None:
+    if tie_order not in TIE_ORDERS:
+        raise SettingsError(f"unknown tie order {tie_order!r}: use one of {', '.join(TIE_ORDERS)}")
+
+
+def _check_ids(ids: Any) -> None:
+    ids = list(ids)
+    if set(map(type, ids)) <= {int} and (not ids or 0 <= min(ids) <= max(ids) <= MAX_ID):
+        return
+    for token_id in ids:
+        if isinstance(token_id, bool) or not isinstance(token_id, int):
+            raise VocabularyError(f"id {token_id!r} is not an integer")
+        if not 0 <= token_id <= MAX_ID:
+            raise VocabularyError(
+                f"id {token_id} is out of range: ids go from 0 to {MAX_ID}; number the tokens anew"
+            )
+
+
+def _check_tokens(tokens: Mapping[int, bytes]) -> None:
+    _check_ids(tokens)
+    ids = {data: token_id for token_id, data in tokens.items()}
+    if b"" in ids:
+        raise VocabularyError(f"token {ids[b'']} is empty: a token holds at least one byte")
+    if len(ids) < len(tokens):
+        twice = next(i for i, data in tokens.items() if ids[data] != i)
+        raise VocabularyError(
+            f"tokens {twice} and {ids[tokens[twice]]} are both {tokens[twice]!r}: keep one of them"
+        )
+    missing = find_missing_bytes(tokens.values())
+    if missing.translate(None, NEVER_IN_UTF8):
+        shown = " ".join(f"{byte:02x}" for byte in missing[:8])
+        more = " ..." if len(missing) > 8 else ""
+        raise VocabularyError(
+            f"the vocabulary lacks {len(missing)} of the 256 single bytes ({shown}{more}), so that "
+            "not every text can be encoded; train it with the full byte alphabet "
+            "(in Hugging Face's trainer: initial_alphabet=ByteLevel.alphabet())"
+        )
+
+
+def _check_merges(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
+    try:
+        spelled = all(tokens[left] + tokens[right] == tokens[new] for left, right, new in merges)
+    except KeyError:
+        spelled = False
+    # Merges that make different tokens are of different pairs.
+    if spelled and len({new for _, _, new in merges}) == len(merges):
+        return
+    if spelled and len({(left, right) for left, right, _ in merges}) == len(merges):
+        return
+    _name_bad_merge(merges, tokens)
+
+
+def _name_bad_merge(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
+    seen: dict[tuple[int, int], int] = {}
+    for index, (left, right, new) in enumerate(merges):
+        for token_id in (left, right, new):
+            if token_id not in tokens:
+                raise VocabularyError(
+                    f"merge {index} ({left}, {right}) -> {new}: there is no token {token_id}"
+                )
+        if tokens[left] + tokens[right] != tokens[new]:
+            raise VocabularyError(
+                f"merge {index}: {tokens[left]!r} and {tokens[right]!r} do not make token {new}, "
+                f"which is {tokens[new]!r}"
+            )
+        if seen.setdefault((left, right), index) != index:
+            raise VocabularyError(
+                f"merges {seen[left, right]} and {index} are both "
+                f"({tokens[left]!r}, {tokens[right]!r}): keep the first"
+            )

@@ -1,0 +1,57 @@
+#include "scan/isa_scans.h"
+
+#include <stdexcept>
+
+#include "scan/cpu_dispatch.h"
+#include "memory/errors.h"
+
+namespace beam_bpe {
+namespace {
+
+constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
+
+}  // namespace
+
+std::optional<SchemeId> parse_scheme(const std::optional<std::string>& name) {
+  if (!name.has_value()) return std::nullopt;
+  const char* const names[] = {"gpt2",  "cl100k",     "o200k",   "llama3",
+                               "qwen2", "whitespace", "superbpe"};
+  for (size_t i = 0; i < kSchemeCount; ++i) {
+    if (*name == names[i]) return static_cast<SchemeId>(i);
+  }
+  throw SettingsError("no native scan for the scheme '" + *name + "'");
+}
+
+std::vector<std::string> available_isas() {
+  std::vector<std::string> names;
+  for (const Isa isa : kIsas) {
+    if (has_isa(isa)) names.emplace_back(isa_name(isa));
+  }
+  return names;
+}
+
+std::vector<uint64_t> scan_ends(std::string_view text, const std::string& scheme,
+                                const std::string& isa_wanted, size_t batch) {
+  const ScanFunctions* scans = nullptr;
+  for (const Isa isa : kIsas) {
+    if (isa_wanted == isa_name(isa) && has_isa(isa)) scans = &scans_of(isa);
+  }
+  if (scans == nullptr) throw SettingsError("this machine has no '" + isa_wanted + "'");
+  if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
+  const ScanFunction scan = (*scans)[*parse_scheme(scheme)];
+  // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
+  const std::vector<uint8_t> bytes(text.begin(), text.end());
+  std::vector<uint32_t> ends(batch + kScanSlack);
+  std::vector<uint64_t> found;
+  for (size_t position = 0; position < bytes.size();) {
+    const ScanResult result = scan(bytes.data(), bytes.size(), position, ends.data(), batch);
+    if (result.count == 0 || result.count > batch || result.position <= position) {
+      throw std::logic_error("a scan did not keep to its contract");
+    }
+    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i]);
+    position = result.position;
+  }
+  return found;
+}
+
+}  // namespace beam_bpe

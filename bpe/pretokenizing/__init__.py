@@ -1,0 +1,1 @@
+"""How text is cut into pre-tokens: schemes, certain cuts, Unicode classes and normal forms."""

@@ -1,0 +1,1 @@
+"""The specification in plain Python, and the portable backend made of it."""

@@ -1,0 +1,134 @@
+"""The specification behind the interface of a backend: plain Python, exact, slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.backends.protocol import (
+    Decoder,
+    Encoder,
+    EncodingModel,
+    MergeList,
+    MergeRules,
+    ProgressCallback,
+)
+from bpe.errors import CountTableError, SettingsError
+from bpe.pretokenizing.schemes import Scheme
+from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder
+from bpe.reference.ranks import recover_merges
+from bpe.reference.rounds import ReferenceRounds
+from bpe.reference.training import learn_merges
+
+__all__ = ["PythonBackend"]
+
+
+class PythonBackend(ReferenceRounds):
+    """Counting, training and encoding in plain Python; see `bpe.backends.protocol.Backend`."""
+
+    name = "python"
+
+    def count_words(
+        self,
+        texts: pa.LargeBinaryArray,
+        scheme: Scheme,
+        *,
+        first_positions: bool = False,
+        threads: int = 1,
+    ) -> tuple[pa.LargeBinaryArray, pa.Int64Array, pa.Int64Array | None]:
+        """Distinct pre-tokens of documents (no nulls), ascending by bytes, and their counts.
+
+        With first_positions also the smallest byte position of each within the concatenation of
+        the documents. threads is for other implementations: this one holds Python's lock.
+        """
+        del threads
+        counts: Counter[str] = Counter()
+        firsts: dict[str, int] = {}
+        start = 0
+        for text in texts:
+            data = text.as_py()
+            pieces = scheme.split_text(data.decode("utf-8", "surrogateescape"))
+            counts.update(pieces)
+            if first_positions:
+                for piece in pieces:
+                    firsts.setdefault(piece, start)
+                    start += len(_to_bytes(piece))
+        words = sorted((_to_bytes(piece), piece) for piece in counts)
+        return (
+            pa.array([word for word, _ in words], pa.large_binary()),
+            pa.array([counts[piece] for _, piece in words], pa.int64()),
+            pa.array([firsts[piece] for _, piece in words], pa.int64())
+            if first_positions
+            else None,
+        )
+
+    def train_words(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from distinct words (pre-tokens) with counts; in any order.
+
+        first_positions is needed by the tie order `first` alone. Raises `CountTableError` for a
+        count below 1, a word twice, or a pair count above `MAX_COUNT`.
+        """
+        _check_words(words, counts)
+        rows = list(zip(words.to_pylist(), counts.to_pylist(), strict=True))
+        if rules.tie_order == "first":
+            if first_positions is None:
+                raise SettingsError(
+                    "tie order 'first' needs the first position of each word: "
+                    "count with first_positions=True"
+                )
+            # Pre-tokens do not overlap: the order of their starts is the order of their places.
+            order = np.argsort(first_positions.to_numpy(), kind="stable")
+            rows = [rows[index] for index in order.tolist()]
+        return learn_merges(rows, rules, progress)
+
+    def train_raw(
+        self,
+        documents: pa.LargeBinaryArray,
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from documents (no nulls); a merge crosses anything but their ends."""
+        return learn_merges(((text.as_py(), 1) for text in documents), rules, progress)
+
+    def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
+        """Make an encoder; cache_bytes bounds what it remembers of pre-tokens."""
+        return ReferenceEncoder(model, cache_bytes=cache_bytes)
+
+    def make_decoder(self, tokens: Mapping[int, bytes]) -> Decoder:
+        """Make a decoder; tokens: id to bytes, those of special tokens among them."""
+        return ReferenceDecoder(tokens)
+
+    def recover_merges(
+        self, ranks: Mapping[bytes, int]
+    ) -> tuple[list[tuple[int, int, int]], list[int]]:
+        """Find the merges that a rank table stands for, and the tokens that no merge makes."""
+        return recover_merges(ranks)
+
+
+def _to_bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
+    if len(words) == 0:
+        return
+    lowest = pc.min(counts).as_py()
+    if lowest < 1:
+        word = words[pc.index(counts, lowest).as_py()].as_py()
+        raise CountTableError(f"word {word!r} has count {lowest}: counts start at 1")
+    if pc.count_distinct(words).as_py() < len(words):
+        repeats = pc.value_counts(words)
+        worst = pc.index(repeats.field("counts"), pc.max(repeats.field("counts"))).as_py()
+        word = repeats.field("values")[worst].as_py()
+        raise CountTableError(f"word {word!r} has several counts: add them up first")

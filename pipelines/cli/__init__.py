@@ -1,0 +1,1 @@
+"""The command `beam-bpe`: its parser and its commands."""

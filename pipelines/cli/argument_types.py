@@ -1,0 +1,213 @@
+"""What options take: sizes, numbers, paths, as `argparse` types."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+
+from bpe.errors import SettingsError
+from pipelines.corpus.read_options import parse_separator
+from pipelines.training.rounds.options import FIRST_BYTES_NAMES, SegmentBudget
+
+__all__ = [
+    "LEAST_CUT_SIZE",
+    "parse_budget",
+    "parse_cut_size",
+    "parse_document_separator",
+    "parse_folder",
+    "parse_fraction",
+    "parse_pattern",
+    "parse_sample",
+    "parse_size",
+    "parse_vocab_sizes",
+    "whole_number",
+]
+
+LEAST_CUT_SIZE = 1 << 10
+"""Each range costs a row in the plan, and each shard two files. The library takes any size."""
+
+_UNITS = {
+    "": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
+# Numbers and sizes go into 64-bit integers; ids are 32-bit.
+_LARGEST = 2**63 - 1
+_LARGEST_VOCABULARY = 2**32
+# Longer ones are refused unread: Python converts no number of more than some thousand digits.
+_LONGEST = 40
+_SHOWN = 60
+
+
+def whole_number(least: int = 1, most: int = _LARGEST) -> Callable[[str], int]:
+    """A type for whole numbers.
+
+    Args:
+        least: smallest that is allowed.
+        most: largest that is allowed.
+
+    Returns:
+        A function that parses one, and raises `argparse.ArgumentTypeError` for anything else.
+    """
+
+    def parse(text: str) -> int:
+        number = int(text) if _NUMBER.fullmatch(text) and len(text) <= _LONGEST else None
+        if number is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"{_shown(text)} is not a whole number from {least} to {most}"
+            )
+        return number
+
+    return parse
+
+
+def _shown(text: str) -> str:
+    """A value for a message, cut if it is very long."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+def parse_size(text: str) -> int:
+    """A number of bytes with an optional unit: '64MB' is 64,000,000; '64MiB' is 67,108,864.
+
+    Raises:
+        argparse.ArgumentTypeError: not a number, an unknown unit, or less than one byte, or more
+            than 2^63 - 1.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if not found or found[2].lower().removesuffix("b") + "b" not in _UNITS | {"b": 1}:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is not a size such as 500000, 64MB or 1GiB"
+        )
+    if len(found[1]) > _LONGEST:
+        raise argparse.ArgumentTypeError(f"{_shown(text)}: a size is at most {_LARGEST} bytes")
+    unit = found[2].lower()
+    factor = _UNITS.get(unit) or _UNITS.get(f"{unit}b") or 1
+    size = int(float(found[1]) * factor) if "." in found[1] else int(found[1]) * factor
+    if size < 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
+    if size > _LARGEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: a size is at most {_LARGEST} bytes")
+    return size
+
+
+def parse_cut_size(text: str) -> int:
+    """A size by which data are cut into ranges or files: not so small that these are countless.
+
+    Raises:
+        argparse.ArgumentTypeError: as `parse_size`, or the size is less than `LEAST_CUT_SIZE`.
+    """
+    size = parse_size(text)
+    if size < LEAST_CUT_SIZE:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is too small; give at least {LEAST_CUT_SIZE} bytes"
+        )
+    return size
+
+
+def parse_vocab_sizes(text: str) -> list[int]:
+    """One vocabulary size or several with commas, in ascending order: '512,1024' -> [512, 1024].
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    parse = whole_number(1, _LARGEST_VOCABULARY)
+    parts = [part.strip() for part in text.split(",")]
+    if not all(_NUMBER.fullmatch(part) for part in parts):
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is neither a number nor numbers with commas between them"
+        )
+    return sorted({parse(part) for part in parts})
+
+
+def parse_document_separator(text: str) -> bytes:
+    """The bytes that end a document, escapes as in Python.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    try:
+        return parse_separator(text)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parse_fraction(text: str) -> float:
+    """A number between 0 and 1, neither of them.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    try:
+        fraction = float(text)
+    except ValueError:
+        fraction = 0.0
+    if not 0 < fraction < 1:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is not a number between 0 and 1, such as 0.01"
+        )
+    return fraction
+
+
+def parse_folder(text: str) -> str:
+    """A path or address as the file layer takes it: `file:///a/b` is the local /a/b.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none.
+    """
+    return parse_pattern(text).removeprefix("file://")
+
+
+def parse_pattern(text: str) -> str:
+    """A path, an address or a pattern of them, as it was given.
+
+    Raises:
+        argparse.ArgumentTypeError: there is none, as of a shell variable that is not set.
+    """
+    if not text.removeprefix("file://").strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is empty; give a path")
+    return text
+
+
+def parse_budget(text: str) -> SegmentBudget:
+    """A size, or a share of the state: '200kB', '0.5%'.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    if not text.strip().endswith("%"):
+        return SegmentBudget(bytes=parse_size(text))
+    try:
+        share = float(text.strip()[:-1]) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise argparse.ArgumentTypeError(
+            f"{_shown(text)} is no share such as 1% or 0.2%, up to 100%"
+        )
+    return SegmentBudget(share=share, least=0)
+
+
+def parse_sample(text: str) -> int | str:
+    """A size, 'all', or the name of a sample.
+
+    Raises:
+        argparse.ArgumentTypeError: something else.
+    """
+    if text == "all" or text in FIRST_BYTES_NAMES:
+        return text
+    try:
+        return parse_size(text)
+    except argparse.ArgumentTypeError as error:
+        names = ", ".join(FIRST_BYTES_NAMES)
+        raise argparse.ArgumentTypeError(
+            f"{error}; it may also be all, or one of {names}"
+        ) from None

@@ -1,0 +1,255 @@
+"""The command line's options: what each is called, takes and means.
+
+Nothing here imports Beam, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+from typing import Any, NoReturn
+
+from bpe.version import __version__
+from pipelines.cli.argument_types import (
+    parse_budget,
+    parse_folder,
+    parse_sample,
+    parse_size,
+    parse_vocab_sizes,
+    whole_number,
+)
+from pipelines.cli.encode_arguments import add_encode, add_plan
+from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
+from pipelines.cli.output_arguments import add_export, add_head, add_inspect, add_verify
+from pipelines.runners.exit_codes import EXIT_CODES_NOTE
+from pipelines.training.presets import PRESETS
+from pipelines.training.rounds.options import (
+    ENGINES,
+    MOST_ROUNDS_PER_JOB,
+    MOST_STATE_SHARDS,
+    SegmentBudget,
+)
+
+__all__ = ["UsageError", "make_parser"]
+
+_BEAM_NOTE = (
+    "Every other option is handed to Apache Beam: --runner=PrismRunner, DaskRunner, FlinkRunner, "
+    "DataflowRunner …; --direct_running_mode=multi_processing; --direct_num_workers=8. "
+    "Without --runner the job runs in this process with a thread per core."
+)
+
+
+class UsageError(Exception):
+    """The command line cannot be understood; the text says why (exit code 2)."""
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add(
+        "--vocab-size",
+        type=parse_vocab_sizes,
+        required=True,
+        metavar="N[,N…]",
+        help="entries of the vocabulary: 256 bytes + merges + special tokens; several sizes give "
+        "one folder each from one training",
+    )
+    add(
+        "--output",
+        type=parse_folder,
+        required=True,
+        metavar="DIR",
+        help="folder of the tokenizer and its counts",
+    )
+    add(
+        "--pretokenizer",
+        metavar="SCHEME",
+        help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, superbpe (merges cross "
+        "words within a line), none (merges cross everything), or regex:PATTERN",
+    )
+    add(
+        "--tie-order",
+        choices=("hf", "id", "bytes", "first"),
+        help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",
+    )
+    add(
+        "--min-frequency",
+        type=whole_number(),
+        metavar="N",
+        help="stop when no pair occurs N times (default: 2)",
+    )
+    add(
+        "--max-token-bytes",
+        type=whole_number(),
+        metavar="N",
+        help="make no token longer than N bytes",
+    )
+    add(
+        "--preset",
+        choices=tuple(PRESETS),
+        help="settings by the name of what they reproduce: feste (no pre-tokenizer, tie order "
+        "bytes, no minimum frequency), superbpe (with --superbpe-from: the published patterns)",
+    )
+    add(
+        "--superbpe-from",
+        type=whole_number(most=2**32),
+        metavar="N",
+        help="train in two stages: N merges inside words, then merges across them, of at most "
+        "four words and without a colon and a space in it",
+    )
+    _add_train_extras(parser)
+    add_overwrite(parser)
+    add_input(parser)
+
+
+def _add_train_extras(parser: argparse.ArgumentParser) -> None:
+    """Special tokens, and what else goes into a training or bounds it."""
+    add = parser.add_argument
+    add(
+        "--special-token",
+        action="append",
+        default=[],
+        metavar="TOKEN",
+        help="add a special token, such as '<|endoftext|>'; may be repeated",
+    )
+    add_special_text(parser)
+    add(
+        "--from-counts",
+        type=parse_folder,
+        metavar="DIR|FILE",
+        help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
+        "columns word and count (give --pretokenizer: the file does not name it)",
+    )
+    add(
+        "--golden",
+        type=parse_folder,
+        metavar="FILE",
+        help="texts whose ids are stored with the tokenizer and checked whenever it is loaded",
+    )
+    add(
+        "--driver-memory",
+        type=parse_size,
+        metavar="SIZE",
+        help="train in rounds what needs more than this on the driver (default: half of this "
+        "machine's)",
+    )
+    _add_rounds(parser)
+
+
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
+    """Training in merge rounds, and the sample that training without a pre-tokenizer takes."""
+    add = parser.add_argument_group("training without a pre-tokenizer, and in rounds").add_argument
+    add(
+        "--sample-bytes",
+        type=parse_sample,
+        metavar="SIZE|all",
+        help="--pretokenizer none: train on about so much of the text, drawn evenly from all of it "
+        "(default: all up to 1GiB, and 1GiB of more)",
+    )
+    add(
+        "--sample-seed",
+        type=whole_number(-(2**63)),
+        default=0,
+        metavar="N",
+        help="draw another sample (default: 0)",
+    )
+    add(
+        "--engine",
+        choices=ENGINES,
+        default="auto",
+        help="where merges are chosen: on the driver, or in rounds over all workers, which gives "
+        "the same merges (default: on the driver if its memory allows)",
+    )
+    add(
+        "--state-shards",
+        type=whole_number(most=MOST_STATE_SHARDS),
+        metavar="N",
+        help="rounds: spread the state over about N files (default: by its size)",
+    )
+    add(
+        "--segment-budget",
+        type=parse_budget,
+        default=SegmentBudget(),
+        metavar="SIZE|PERCENT%",
+        help="rounds: send so much to the driver a round, also as a share of the text; more makes "
+        "fewer rounds (default: 1%%, at least 1MiB)",
+    )
+    add(
+        "--shard-segment-cap",
+        type=parse_size,
+        metavar="SIZE",
+        help="rounds: let no shard send more (default: the budget, at most 8MiB)",
+    )
+    add(
+        "--rounds-per-job",
+        type=whole_number(most=MOST_ROUNDS_PER_JOB),
+        default=1,
+        metavar="R",
+        help="rounds: chain R rounds in one pipeline, for runners where starting a job takes "
+        "minutes (default: 1)",
+    )
+
+
+_STORAGE_NOTE = (
+    "Apache Beam's options for storage are taken as well: --s3_region_name=…, --hdfs_host=…"
+)
+_COMMANDS = {
+    "train": ("learn a vocabulary from a corpus", _add_train, _BEAM_NOTE),
+    "encode": ("turn a corpus into Arrow shards of token ids", add_encode, _BEAM_NOTE),
+    "verify": ("check a finished output against its manifest", add_verify, _STORAGE_NOTE),
+    "export": ("write an encoded folder in another trainer's format", add_export, _STORAGE_NOTE),
+    "plan": ("show what a job would read, without running it", add_plan, _STORAGE_NOTE),
+    "head": ("show the first rows of an encoded folder as text", add_head, _STORAGE_NOTE),
+    "inspect": ("look into a tokenizer", add_inspect, None),
+}
+BEAM_COMMANDS = frozenset(name for name, (_, _, more) in _COMMANDS.items() if more == _BEAM_NOTE)
+"""Commands that hand options which they do not know to Beam."""
+STORAGE_COMMANDS = frozenset(
+    name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
+)
+"""Commands that run no job, and take Beam's options for the sake of its file systems."""
+PRINTING_COMMANDS = frozenset({"head", "inspect", "plan"})
+"""Commands whose whole result is what they print."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """One that says what is wrong in one line, without a page of usage before it."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's; keeps the words for `error`."""
+        self._words = list(args or ())
+        return super().parse_known_args(args, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Raise `UsageError`: a misspelt option in place of a required one is named."""
+        if message.startswith("the following arguments are required"):
+            for word in self._words:
+                option = word.split("=", 1)[0]
+                close = difflib.get_close_matches(option, self._option_string_actions, n=1)
+                if option.startswith("--") and option not in self._option_string_actions and close:
+                    raise UsageError(f"{option}: unknown option; did you mean {close[0]}?")
+        command = self.prog.removeprefix("beam-bpe").strip()
+        place = f"{command}: " if command else ""
+        raise UsageError(f"{place}{message.removeprefix('argument ')}")
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of `beam-bpe`, with one subparser per command; raises `UsageError`."""
+    parser = _Parser(
+        prog="beam-bpe",
+        description="Exact byte-level BPE training and tokenization of large corpora on Beam.",
+        epilog="Sizes take units: 64MB is 64,000,000 bytes, 64MiB is 67,108,864. "
+        f"The same command again resumes. {EXIT_CODES_NOTE}",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"beam-bpe {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, (summary, add_arguments, more_options) in _COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=summary,
+            description=f"{summary[0].upper()}{summary[1:]}.",
+            epilog=" ".join(filter(None, (more_options, EXIT_CODES_NOTE))),
+            allow_abbrev=False,
+        )
+        add_arguments(command)
+    return parser

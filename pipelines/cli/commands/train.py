@@ -1,0 +1,296 @@
+"""`beam-bpe train`: a corpus into a tokenizer.
+
+Count on the workers (or take the counts that are there), train on the driver or in rounds, write
+the model directory. Each step leaves something that the same command, started again, goes on from.
+"""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from contextlib import closing
+from typing import Any
+
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from bpe.errors import ModelFileError, OutputError, SettingsError
+from bpe.formats.model_directory import CONFIG_NAME
+from bpe.tokenizer import Tokenizer
+from pipelines.cli.commands import job
+from pipelines.cli.commands.load_counts import load_given_counts
+from pipelines.cli.commands.train_job import (
+    COUNTS_FOLDER,
+    FIRST_STAGE,
+    SECOND_COUNTS,
+    TrainJob,
+    reading_settings_of,
+)
+from pipelines.cli.commands.train_merges import make_models, sample_of
+from pipelines.cli.commands.train_summary import print_summary
+from pipelines.corpus.plan import make_plan
+from pipelines.corpus.settings import describe_differences, digest_of
+from pipelines.runners.progress import Stopwatch
+from pipelines.runners.runner_setup import runner_name
+from pipelines.shards.manifest import file_sha256, input_record
+from pipelines.shards.tokenizer_files import clear_model, find_models, load_copy
+from pipelines.storage.output_files import exists, join, prepare_output, remove_temporary_files
+from pipelines.storage.output_folder import (
+    delete_rejects,
+    read_run,
+    refuse_foreign_files,
+    refuse_other_command,
+    write_run,
+)
+from pipelines.storage.output_lock import locked_output
+from pipelines.training.count_artifact import (
+    CountArtifact,
+    clear_counts,
+    read_count_manifest,
+    remove_count_leftovers,
+)
+from pipelines.training.presets import resolve
+from pipelines.training.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
+from pipelines.training.rounds.options import RoundOptions
+from pipelines.training.train_bpe import TrainSettings, save_models
+from schemas.run_record import RunRecord
+
+__all__ = ["run"]
+
+_COMMAND = "train"
+
+
+def run(arguments: Namespace) -> int:
+    """Run the command; see `pipelines.cli.arguments` for the options."""
+    watch = Stopwatch()
+    this = _prepare(arguments)
+    # Taken before work: a table that does not fit is refused at once.
+    given = None
+    if arguments.from_counts:
+        counting = this.settings.counting
+        given = load_given_counts(arguments.from_counts, counting, arguments.pretokenizer)
+    record: dict[str, Any] = {
+        "settings": this.settings.to_dict(),
+        "inputs": _describe_inputs(this, given),
+        "golden": _golden_digest(arguments.golden),
+    }
+    finished = f"{this.output} is finished, with equal settings and input: nothing to do"
+    try:
+        prepare_output(this.output)
+    except OutputError:
+        if arguments.overwrite or not _is_there(this, record):
+            raise
+        job.note(finished)
+        return 0
+    with locked_output(this.output), closing(this.dask):
+        if _begin(this, record):
+            _remove_leftovers(this)
+            job.note(finished)
+            return 0
+        text_read = _will_read_text(this)
+        models, totals = make_models(this, given, record)
+        save_models(this.output, models, arguments.golden)
+        _remove_leftovers(this)
+    print_summary(
+        *(this.output, this.settings, models, totals, this.listing, watch.seconds),
+        text_read=text_read,
+        rejects_folder=this.rejects_folder,
+        limit=this.read.limit,
+    )
+    return 0
+
+
+def _will_read_text(this: TrainJob) -> bool:
+    if this.plan is None or this.is_raw:
+        return this.plan is not None
+    return read_count_manifest(join(this.output, COUNTS_FOLDER)) is None
+
+
+def _begin(this: TrainJob, record: Mapping[str, Any]) -> bool:
+    """Make the output folder this run's; returns whether all models are there already.
+
+    Raises:
+        OutputError: the folder is another command's, of other settings, or holds files of others.
+    """
+    if this.arguments.overwrite:
+        refuse_other_command(this.output, _COMMAND)
+        _clear_output(this)
+    elif read_run(this.output, _COMMAND) is None:
+        refuse_foreign_files(this.output)
+    elif _is_finished(this, record):
+        return True
+    inputs = input_record(this.plan) if this.plan else []
+    settings = this.settings.to_dict()
+    write_run(this.output, RunRecord(command=_COMMAND, settings=settings, inputs=inputs))
+    return False
+
+
+def _is_there(this: TrainJob, record: Mapping[str, Any]) -> bool:
+    """Whether all models are there, in a folder that may not be writable."""
+    try:
+        return read_run(this.output, _COMMAND) is not None and _is_finished(this, record)
+    except OutputError:
+        return False
+
+
+def _prepare(arguments: Namespace) -> TrainJob:
+    """Check everything that can be checked without reading the corpus."""
+    options = job.beam_options(arguments)
+    chosen = resolve(
+        arguments.preset,
+        arguments.pretokenizer,
+        arguments.tie_order,
+        arguments.min_frequency,
+        arguments.superbpe_from,
+    )
+    settings = TrainSettings(
+        vocab_sizes=tuple(arguments.vocab_size),
+        pretokenizer=chosen.pretokenizer,
+        tie_order=chosen.tie_order,
+        min_frequency=chosen.min_frequency,
+        max_token_bytes=arguments.max_token_bytes,
+        special_tokens=tuple(arguments.special_token),
+        special_text=arguments.special_text,
+        superbpe_from=arguments.superbpe_from,
+        preset=arguments.preset,
+    )
+    read = job.read_options(arguments)
+    rounds = _round_options(arguments, settings, options)
+    if bool(arguments.from_counts) == bool(arguments.input or arguments.input_list):
+        raise SettingsError("give either --input (or --input-list) or --from-counts")
+    if arguments.from_counts:
+        if read.limit is not None:
+            raise SettingsError(
+                "--limit counts documents of --input; leave it out, or count again without "
+                "--from-counts"
+            )
+        if settings.superbpe_from is not None:
+            raise SettingsError(
+                "--superbpe-from counts words of two kinds; give --input instead of --from-counts"
+            )
+        if settings.pretokenizer == "none":
+            raise SettingsError(
+                "--pretokenizer none trains on text, not on counts of words; give --input instead "
+                "of --from-counts"
+            )
+        return TrainJob(arguments, read, settings, rounds, None, {})
+    inputs = job.list_and_report(arguments, read)
+    plan = make_plan(inputs, read)
+    return TrainJob(arguments, read, settings, rounds, plan, inputs.counts)
+
+
+def _round_options(
+    arguments: Namespace, settings: TrainSettings, beam_options: PipelineOptions
+) -> RoundOptions:
+    """Options of rounds and sample, as far as they go with the rest."""
+    rounds = RoundOptions(
+        engine=arguments.engine,
+        state_shards=arguments.state_shards,
+        budget=arguments.segment_budget,
+        shard_cap=arguments.shard_segment_cap,
+        rounds_per_job=arguments.rounds_per_job,
+        sample_bytes=arguments.sample_bytes,
+        sample_seed=arguments.sample_seed,
+    )
+    if rounds.sample_bytes not in (None, "all") and settings.pretokenizer != "none":
+        raise SettingsError(
+            f"--sample-bytes {rounds.sample_bytes}: belongs to --pretokenizer none; words are "
+            "counted in all of the text"
+        )
+    if rounds.engine == "rounds" and settings.tie_order == "first":
+        raise SettingsError(
+            "--engine rounds: --tie-order first cannot be had in rounds, where nobody sees the "
+            "whole text; choose hf, id or bytes, or leave --engine out"
+        )
+    if rounds.rounds_per_job > 1 and runner_name(beam_options) == "DaskRunner":
+        raise SettingsError(
+            f"--rounds-per-job {rounds.rounds_per_job}: on Dask a job starts within "
+            "seconds, and its runner may do a step again whose input a later one has removed; "
+            "leave --rounds-per-job out"
+        )
+    return rounds
+
+
+def _describe_inputs(this: TrainJob, given: CountArtifact | None) -> dict[str, Any]:
+    """The input as the training record tells it."""
+    if given is not None or this.plan is None:
+        return {"counts": given.digest if given else None}
+    sample = {"sample": sample_of(this).to_dict()} if this.is_raw else {}
+    return {
+        **sample,
+        "files": len(this.plan.files),
+        "bytes": this.plan.total_bytes,
+        "first": this.plan.files[0].path,
+        "digest": digest_of(input_record(this.plan)),
+        "reading": reading_settings_of(this.read),
+    }
+
+
+def _golden_digest(path: str | None) -> str | None:
+    if path is None:
+        return None
+    if not exists(path):
+        raise SettingsError(f"--golden {path}: there is no such file")
+    return file_sha256(path)
+
+
+def _clear_output(this: TrainJob) -> None:
+    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+        clear_counts(join(this.output, folder))
+    clear_model(join(this.output, FIRST_STAGE))
+    clear_rounds(join(this.output, ROUNDS_FOLDER))
+    delete_rejects(this.output)
+    for directory in find_models(this.output):
+        clear_model(directory)
+
+
+def _remove_leftovers(this: TrainJob) -> None:
+    """Remove what served the work, also of a run that was killed when it had finished that."""
+    clear_rounds(join(this.output, ROUNDS_FOLDER))
+    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+        remove_count_leftovers(join(this.output, folder))
+    for folder in (this.output, join(this.output, FIRST_STAGE), *find_models(this.output)):
+        remove_temporary_files(folder)
+
+
+def _is_finished(this: TrainJob, record: Mapping[str, Any]) -> bool:
+    """Whether all models are there already.
+
+    Raises:
+        OutputError: a model of other settings or other input is there; names what differs.
+    """
+    wanted = _flatten(record, this.output)
+    present = find_models(this.output)
+    for path in present:
+        earlier = _load_earlier(path).training
+        differences = describe_differences(_flatten(earlier, path), wanted)
+        if differences:
+            raise OutputError(
+                f"--output {path}: holds a tokenizer trained with other settings "
+                f"({'; '.join(differences)}); give the same settings, another folder, or "
+                "--overwrite to train again"
+            )
+    return len(present) == len(this.settings.vocab_sizes)
+
+
+def _load_earlier(path: str) -> Tokenizer:
+    try:
+        return load_copy(path)
+    except ModelFileError as error:
+        raise OutputError(f"{error}; or train again with --overwrite") from error
+
+
+def _flatten(record: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """Settings and input of a training record, one level deep, for comparison."""
+    try:
+        settings, inputs = dict(record.get("settings", {})), dict(record.get("inputs", {}))
+        return {
+            **settings,
+            **dict(inputs.pop("reading", {})),
+            "inputs": inputs,
+            "golden": record.get("golden"),
+        }
+    except (TypeError, ValueError) as error:
+        raise OutputError(
+            f"{join(place, CONFIG_NAME)}: the training record is damaged ({error}); train again "
+            "with --overwrite"
+        ) from error

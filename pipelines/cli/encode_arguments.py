@@ -1,0 +1,107 @@
+"""Options of `beam-bpe encode` and `beam-bpe plan`."""
+
+from __future__ import annotations
+
+import argparse
+
+from pipelines.cli.argument_types import parse_cut_size, parse_folder, whole_number
+from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
+
+__all__ = ["add_encode", "add_plan"]
+
+
+def add_encode(parser: argparse.ArgumentParser) -> None:
+    """Tokenizer, output, marks and rows, layout, inputs."""
+    add = parser.add_argument
+    add(
+        "--tokenizer",
+        type=parse_folder,
+        required=True,
+        metavar="DIR|FILE",
+        help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
+        "and merges.txt",
+    )
+    add("--pretokenizer", metavar="SCHEME", help="the scheme of a file that does not name it")
+    add("--output", type=parse_folder, required=True, metavar="DIR", help="folder of the shards")
+    add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
+    add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
+    add(
+        "--shard-bytes",
+        type=parse_cut_size,
+        default=256 << 20,
+        metavar="SIZE",
+        help="begin another shard after so much text of a unit (default: 256MiB, at least 1KiB)",
+    )
+    add(
+        "--max-row-tokens",
+        type=whole_number(most=2**31 - 1),
+        default=1 << 24,
+        metavar="N",
+        help="a longer document continues in the next row (default: 2^24)",
+    )
+    add_special_text(parser)
+    add_overwrite(parser)
+    _add_layout(parser)
+    add_input(parser)
+
+
+def _add_layout(parser: argparse.ArgumentParser) -> None:
+    """How the encoded documents are laid out: packed, shuffled, split, compressed."""
+    add = parser.add_argument_group("layout").add_argument
+    add(
+        "--pack",
+        type=whole_number(most=2**26),
+        metavar="N",
+        help="rows of exactly N ids, with the documents' borders in columns beside",
+    )
+    add(
+        "--pack-mode",
+        choices=("concat", "best-fit", "pad"),
+        help="concat: one document after another, cut where a row is full (default); best-fit: "
+        "whole documents where they fit best; pad: each document in rows of its own",
+    )
+    add(
+        "--pack-tail",
+        choices=("pad", "drop"),
+        help="concat: fill the last row of each unit of the plan up (default), or leave it out",
+    )
+    add("--pad-id", metavar="TOKEN|ID", help="fills rows up (default: that of --append-eos)")
+    add(
+        "--shuffle",
+        choices=("none", "shard", "global"),
+        default="none",
+        help="order of documents: of the input (default), random within each shard, or random "
+        "over the whole input (needs as much space again while it works)",
+    )
+    add(
+        "--split",
+        metavar="NAME=SHARE,…",
+        help="divide documents by a hash of their id, such as train=0.99,validation=0.01; each "
+        "split is a folder below --output",
+    )
+    add(
+        "--seed",
+        type=whole_number(-(2**63)),
+        default=0,
+        metavar="N",
+        help="of --shuffle and --split (default: 0)",
+    )
+    add(
+        "--compression",
+        choices=("none", "lz4", "zstd"),
+        default="none",
+        help="of the shards' buffers (default: none, which can be mapped into memory as it is)",
+    )
+
+
+def add_plan(parser: argparse.ArgumentParser) -> None:
+    """Inputs, and how much of them to show."""
+    add_input(parser)
+    add = parser.add_argument
+    add(
+        "--sample-rows",
+        type=whole_number(),
+        default=3,
+        metavar="N",
+        help="documents to show (default: 3)",
+    )

@@ -1,0 +1,1 @@
+"""Compressed files as streams of bounded blocks."""

@@ -1,0 +1,1 @@
+"""Delimiter-separated text."""

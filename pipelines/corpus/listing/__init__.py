@@ -1,0 +1,1 @@
+"""Which files are read, and what each of them is."""

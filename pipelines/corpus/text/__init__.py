@@ -1,0 +1,1 @@
+"""Plain text: a file, a line or a separated part is a document."""

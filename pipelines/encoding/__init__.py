@@ -1,0 +1,1 @@
+"""Encoding a corpus: ids, packed rows, shuffles, splits, and resumed runs."""

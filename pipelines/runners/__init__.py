@@ -1,0 +1,1 @@
+"""Running a pipeline on each engine: options, workers, progress, metrics."""

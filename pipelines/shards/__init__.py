@@ -1,0 +1,1 @@
+"""Token shards: names, schemas in use, reading, writing, and the manifest."""

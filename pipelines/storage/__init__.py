@@ -1,0 +1,1 @@
+"""Where results lie: file systems, atomic writes, run folders, locks, and records."""

@@ -1,0 +1,1 @@
+"""Training a tokenizer: counting, the trainer, and exact merge rounds."""

@@ -1,0 +1,381 @@
+"""The count table on storage: bucket files and a manifest, written last.
+
+    counts/bucket-BBBBB.arrow   Arrow IPC file of `schemas.word_counts`, sorted by word
+    counts/manifest.json        settings, inputs, totals, digest; its presence means "complete"
+    counts/rejects/             rows that were set aside, if any
+    counts/_temporary/          while the job runs: each unit's totals
+
+The bytes of all files depend on the input and the settings alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from bpe.errors import CountTableError, OutputError
+from pipelines.corpus.read_options import ReadOptions
+from pipelines.corpus.rejects import check_rejects, rejected_rows
+from pipelines.corpus.settings import describe_differences, digest_of
+from pipelines.corpus.unit_reports import (
+    REPORT_FOLDER,
+    UnitReport,
+    occurrences_in,
+    read_reports,
+    remove_reports,
+)
+from pipelines.storage.output_files import (
+    delete_files,
+    exists,
+    is_local,
+    join,
+    list_files,
+    open_for_reading,
+    read_bytes,
+    remove_temporary_files,
+    write_atomically,
+)
+from pipelines.storage.output_folder import delete_rejects
+from pipelines.storage.output_names import BUCKET_FILE
+from pipelines.storage.records import read_record
+from pipelines.storage.wording import counted
+from schemas.count_manifest import (
+    COUNTS_FORMAT,
+    COUNTS_VERSION,
+    BucketFile,
+    CountManifest,
+    CountTotals,
+)
+from schemas.run_record import InputRecord
+
+__all__ = [
+    "COUNTS_MANIFEST",
+    "CountArtifact",
+    "clear_counts",
+    "finish_counts",
+    "load_counts",
+    "open_counts",
+    "read_count_manifest",
+    "refuse_other_counts",
+    "remove_count_leftovers",
+]
+
+COUNTS_MANIFEST = "manifest.json"
+_COUNT_AGAIN = "count again: start again with --overwrite"
+
+
+@dataclass(frozen=True)
+class CountArtifact:
+    """A complete count table.
+
+    Attributes:
+        table: all words, sorted; the schema's metadata names scheme, Unicode version and policies.
+        digest: SHA-256 over the metadata and all bucket files.
+        manifest: what `counts/manifest.json` holds; None for a table made elsewhere.
+    """
+
+    table: pa.Table
+    digest: str
+    manifest: CountManifest | None
+
+    @property
+    def totals(self) -> dict[str, Any]:
+        """What was counted, as plain values; empty if nobody wrote it down."""
+        return {} if self.manifest is None else dict(msgspec.to_builtins(self.manifest.totals))
+
+    @property
+    def words(self) -> int:
+        """How many distinct words there are, loaded or not."""
+        return self.table.num_rows if self.manifest is None else self.manifest.totals.words
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether `table` holds the words, and not their columns and metadata alone."""
+        return int(self.table.num_rows) == self.words
+
+    def bucket_files(self, path: str) -> list[tuple[str, str, str]]:
+        """Folder, name and sha256 (hex) of each file of the table.
+
+        Args:
+            path: that the table was opened with.
+        """
+        if self.manifest is not None:
+            return [(path, each.name, each.sha256) for each in self.manifest.files]
+        # The file may be given as a link, which is not followed below a folder of ours.
+        folder, name = os.path.split(os.path.realpath(path))
+        return [(folder, name, self.digest)]
+
+
+def clear_counts(directory: str) -> None:
+    """Remove the files of a count table (complete or not); the manifest goes first."""
+    delete_files(directory, [COUNTS_MANIFEST])
+    delete_files(directory, _buckets(directory))
+    delete_rejects(directory)
+    remove_count_leftovers(directory)
+
+
+def remove_count_leftovers(directory: str) -> None:
+    """Remove what units reported, and what killed attempts left."""
+    remove_reports(join(directory, REPORT_FOLDER))
+    remove_temporary_files(directory)
+
+
+def _buckets(directory: str) -> list[str]:
+    return sorted(name for name in list_files(directory) if BUCKET_FILE.fullmatch(name))
+
+
+def finish_counts(
+    directory: str,
+    units: int,
+    settings: Mapping[str, Any],
+    inputs: list[InputRecord],
+    listing: Mapping[str, int] | None = None,
+    *,
+    read: ReadOptions | None = None,
+) -> CountManifest:
+    """Check the units' totals, add them up, and write the manifest, last of all files.
+
+    Args:
+        directory: the folder of the table, with all bucket files in place.
+        units: how many units the plan has; each must have left its totals.
+        settings: what decided the counts.
+        inputs: path and identity of each file.
+        listing: `InputList.counts`, for the record.
+        read: says how many rows all units together may have set aside; None for any number.
+
+    Raises:
+        OutputError: a unit's totals are missing; documents in differ from documents counted and
+            rejects; or the tables do not hold all that was counted.
+        BadRecordError, BadFileError: more was set aside than allowed.
+    """
+    reports = read_reports(join(directory, REPORT_FOLDER), units, UnitReport)
+    rejects = _add_by_name(each.rejects for each in reports)
+    accepted = _add_by_name(each.accepted for each in reports)
+    _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
+    left = sum(each.documents for each in reports)
+    check_rejects(rejects, read or ReadOptions(), directory, left=left)
+    files = []
+    metadata: dict[str, str] = {}
+    words = occurrences = 0
+    for name in _buckets(directory):
+        data = read_bytes(join(directory, name))
+        table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+        metadata = _text_metadata(table)
+        words += table.num_rows
+        occurrences += occurrences_in(table)
+        sha256 = hashlib.sha256(data).hexdigest()
+        files.append(BucketFile(name=name, words=table.num_rows, sha256=sha256))
+    _check_occurrences(directory, sum(each.occurrences for each in reports), occurrences)
+    manifest = CountManifest(
+        settings=dict(settings),
+        inputs=inputs,
+        listing=dict(listing or {}),
+        totals=CountTotals(
+            documents=left,
+            bytes=sum(each.bytes for each in reports),
+            words=words,
+            occurrences=occurrences,
+            rejects=rejects,
+            accepted=accepted,
+            special_text=_add_by_name(each.special_text for each in reports),
+        ),
+        files=files,
+        digest=_table_digest(metadata, files),
+    )
+    write_atomically(directory, COUNTS_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
+    remove_count_leftovers(directory)
+    return manifest
+
+
+def _check_balance(directory: str, reports: list[UnitReport], rejected: int, dropped: int) -> None:
+    """Documents that start in one unit may end in another: only the sums have to agree."""
+    read = sum(each.documents_in for each in reports)
+    counted = sum(each.documents for each in reports)
+    if read != counted + rejected + dropped:
+        raise OutputError(
+            f"{directory}: {read} documents were read, but {counted} were counted, {rejected} are "
+            f"among the rejects and {dropped} dropped as empty; this is a fault of beam-bpe: do "
+            f"not use these counts"
+        )
+
+
+def _check_occurrences(directory: str, counted: int, written: int) -> None:
+    """What the units counted went through a grouping of the runner: all of it must come out."""
+    if counted != written:
+        raise OutputError(
+            f"{directory}: {counted} pre-tokens were counted, but the tables hold {written}: the "
+            f"runner lost or repeated some on the way; run the same command again, and report it"
+        )
+
+
+def _text_metadata(table: pa.Table) -> dict[str, str]:
+    return {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
+
+
+def _table_digest(metadata: Mapping[str, str], files: list[BucketFile]) -> str:
+    return digest_of({"metadata": dict(metadata), "files": msgspec.to_builtins(files)})
+
+
+def _add_by_name(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for each in counts:
+        total.update(each)
+    return dict(sorted(total.items()))
+
+
+def read_count_manifest(directory: str) -> CountManifest | None:
+    """The manifest of a complete count table; None when there is none.
+
+    Raises:
+        CountTableError: it is damaged or of another version.
+    """
+    path = join(directory, COUNTS_MANIFEST)
+    if not exists(path):
+        return None
+    manifest = read_record(
+        path, CountManifest, version=COUNTS_VERSION, remedy=_COUNT_AGAIN, error=CountTableError
+    )
+    if manifest.format != COUNTS_FORMAT:
+        raise CountTableError(
+            f"{path}: is a {manifest.format!r}, expected {COUNTS_FORMAT!r}; {_COUNT_AGAIN}"
+        )
+    return manifest
+
+
+def refuse_other_counts(
+    directory: str,
+    manifest: CountManifest,
+    settings: Mapping[str, Any],
+    inputs: list[InputRecord],
+) -> None:
+    """Check that a table that is already there was counted with these settings on these files.
+
+    Raises:
+        OutputError: it was not; names each setting with old and new value.
+    """
+    differences = describe_differences(manifest.settings, settings)
+    old, new = manifest.inputs, inputs
+    if old != new:
+        changed = [each for each in [*old, *new] if each not in old or each not in new]
+        path = changed[0]["path"] if changed else "the order of files"
+        differences.append(
+            f"inputs: was {counted(len(old), 'file')}, now {len(new)}; {path} is new, gone or "
+            "changed"
+        )
+    if differences:
+        raise OutputError(
+            f"{directory}: holds counts made with other settings ({'; '.join(differences)}); "
+            "give the same settings, another --output, or --overwrite to count again"
+        )
+
+
+def open_counts(directory: str) -> CountArtifact:
+    """A complete count table whose words are not loaded: `table` has no rows but all metadata.
+
+    Raises:
+        CountTableError: it is missing or damaged as far as this shows; names the file.
+    """
+    manifest = _complete_manifest(directory)
+    path = join(directory, manifest.files[0].name)
+    if not exists(path):
+        raise CountTableError(f"{path}: is missing; {_COUNT_AGAIN}")
+    with open_for_reading(path) as file:
+        try:
+            schema = pa.ipc.open_file(file).schema
+        except (OSError, pa.ArrowException) as error:
+            raise CountTableError(f"{path}: is damaged: {error}; {_COUNT_AGAIN}") from error
+    return CountArtifact(schema.empty_table(), manifest.digest, manifest)
+
+
+def _complete_manifest(directory: str) -> CountManifest:
+    manifest = read_count_manifest(directory)
+    if manifest is None:
+        raise CountTableError(
+            f"{join(directory, COUNTS_MANIFEST)}: is missing: the folder holds no complete count "
+            "table (beam-bpe train writes one to OUTPUT/counts)"
+        )
+    if not manifest.files:
+        raise CountTableError(f"{directory}: the count table holds no words: the input has no text")
+    return manifest
+
+
+def load_counts(directory: str) -> CountArtifact:
+    """Read a complete count table and check every file of it.
+
+    Args:
+        directory: a folder as `finish_counts` leaves it; or one Arrow IPC file with the columns and
+            metadata of `schemas.word_counts`, made by whatever means.
+
+    Raises:
+        CountTableError: it is missing, incomplete or damaged; names the file.
+    """
+    if is_local(directory) and os.path.isfile(directory):
+        return _load_count_file(directory)
+    manifest = _complete_manifest(directory)
+    tables = []
+    for entry in manifest.files:
+        path = join(directory, entry.name)
+        data = read_bytes(path) if exists(path) else b""
+        if hashlib.sha256(data).hexdigest() != entry.sha256:
+            raise CountTableError(
+                f"{path}: is missing or not what its manifest says; {_COUNT_AGAIN}"
+            )
+        tables.append(pa.ipc.open_file(pa.py_buffer(data)).read_all())
+    table = pa.concat_tables(tables)
+    _check_totals(directory, manifest, table)
+    table = table.combine_chunks()
+    table = table.take(pc.sort_indices(table["word"]))
+    return CountArtifact(table, manifest.digest, manifest)
+
+
+def _check_totals(directory: str, manifest: CountManifest, table: pa.Table) -> None:
+    facts = {
+        "words": (manifest.totals.words, table.num_rows),
+        "occurrences": (manifest.totals.occurrences, occurrences_in(table)),
+        "digest": (manifest.digest, _table_digest(_text_metadata(table), manifest.files)),
+    }
+    for name, (written, found) in facts.items():
+        if written != found:
+            raise CountTableError(
+                f"{join(directory, COUNTS_MANIFEST)}: {name} is {written}, but the files give "
+                f"{found}; {_COUNT_AGAIN}"
+            )
+
+
+def _load_count_file(path: str) -> CountArtifact:
+    data = read_bytes(path)
+    try:
+        table = pa.ipc.open_file(pa.py_buffer(data)).read_all()
+    except (OSError, pa.ArrowException) as error:
+        raise CountTableError(f"{path}: is no Arrow IPC file: {error}") from error
+    if "word" in table.column_names:
+        _refuse_repeated_words(path, table["word"])
+    return CountArtifact(table, hashlib.sha256(data).hexdigest(), None)
+
+
+def _refuse_repeated_words(path: str, words: pa.ChunkedArray) -> None:
+    """Check that each word has one row, as the trainers take it; words of other types pass.
+
+    Raises:
+        CountTableError: one has several; names it.
+    """
+    is_text = [pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string]
+    if not any(check(words.type) for check in [*is_text, pa.types.is_large_string]):
+        return
+    if pc.count_distinct(words, mode="all").as_py() == len(words):
+        return
+    counts = pc.value_counts(words.combine_chunks())
+    place = pc.index(pc.greater(counts.field("counts"), 1), True).as_py()
+    word, rows = counts[place].as_py().values()
+    raise CountTableError(
+        f"{path}: has {rows} rows of the word {word!r}; give a table with one row a word, its "
+        "counts added up"
+    )

@@ -1,0 +1,44 @@
+"""Which documents, or blocks of a document, are in the sample of a corpus.
+
+It depends on the seed, the file's index in the plan and the byte offset of the document, on nothing
+else: the sample is spread evenly over the corpus, and workers need not agree on it. A file that is
+one document is sampled in blocks of 64 KiB, each of which counts as a document of its own: no merge
+crosses a block's ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from pipelines.training.rounds.options import Sample
+
+__all__ = ["in_sample"]
+
+_Positions = npt.NDArray[np.int64]
+_RANGE = 1 << 64
+
+
+def in_sample(sample: Sample, files: _Positions, starts: _Positions) -> npt.NDArray[np.bool_]:
+    """Which documents, or blocks, are in a sample.
+
+    Args:
+        sample: the sample.
+        files: index of each one's file in the plan.
+        starts: where each starts in the uncompressed file, bytes.
+    """
+    if sample.share >= 1:
+        return np.ones(len(starts), np.bool_)
+    seed = _mix(np.array([sample.seed % _RANGE], np.uint64))
+    hashes = _mix(_mix(seed ^ files.astype(np.uint64)) ^ starts.astype(np.uint64))
+    kept: npt.NDArray[np.bool_] = hashes < np.uint64(sample.share * _RANGE)
+    return kept
+
+
+def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """A hash of 64 bits: each input bit changes about half of the output bits."""
+    with np.errstate(over="ignore"):
+        values = values + np.uint64(0x9E3779B97F4A7C15)
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return values ^ (values >> np.uint64(31))

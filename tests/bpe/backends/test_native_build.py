@@ -1,0 +1,53 @@
+"""The source distribution holds all that its native core is made of, and setup.py says no well."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_setup(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    pytest.importorskip("pybind11")
+    return subprocess.run(
+        [sys.executable, "setup.py", *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_source_distribution_holds_every_native_file(tmp_path: Path) -> None:
+    done = run_setup("-q", "egg_info", "-e", str(tmp_path), "sdist", "-d", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (archive,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(archive) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    native = {str(file.relative_to(ROOT)) for file in (ROOT / "bpe" / "native").iterdir()}
+    assert len(native) > 30
+    assert native <= names
+    assert {"setup.py", "pyproject.toml", "bpe/_native.pyi", "bpe/py.typed"} <= names
+
+
+def test_a_compiler_that_fails_gives_a_hint_or_a_warning(tmp_path: Path) -> None:
+    folders = ["--build-temp", str(tmp_path / "temp"), "--build-lib", str(tmp_path / "lib")]
+    no_compiler = {"CXX": "/bin/false", "CC": "/bin/false", "BPE_BUILD_JOBS": "2"}
+    failed = run_setup("build_ext", *folders, **no_compiler)
+    assert failed.returncode != 0
+    assert "apt-get install g++" in failed.stderr
+    assert "BPE_NO_NATIVE=1" in failed.stderr
+    assert "Traceback" not in failed.stderr
+    passed = run_setup("build_ext", *folders, **no_compiler, BPE_OPTIONAL_NATIVE="1")
+    assert passed.returncode == 0, passed.stderr
+    assert "warning" in passed.stderr
+    skipped = run_setup("build_ext", *folders, **no_compiler, BPE_NO_NATIVE="1")
+    assert skipped.returncode == 0, skipped.stderr
+    assert not list((tmp_path / "lib").rglob("*.so"))

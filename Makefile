@@ -7,13 +7,14 @@ BIN := $(VENV)/bin
 DEMO := out/demo
 TEXT := tests/data/tiny_shakespeare.txt
 
-.PHONY: help demo test check clean
+.PHONY: help demo test check docs clean
 
 help:
 	@echo "make demo   install into $(VENV), then train, encode, verify and show a small text"
 	@echo "make test   install with what the tests need, then run them"
 	@echo "make check  lint and types"
-	@echo "make clean  remove the environment and the demo's output"
+	@echo "make docs   write the guides and the API reference to build/docs"
+	@echo "make clean  remove the environment, the demo's output and the HTML"
 
 .PHONY: needs
 needs:
@@ -47,5 +48,13 @@ check: $(VENV)/.test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+$(VENV)/.docs: $(BIN)/beam-bpe
+	$(BIN)/pip install --quiet -e '.[docs]'
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --quiet
+	@echo "open build/docs/index.html"
+
 clean:
-	rm -rf $(VENV) $(DEMO)
+	rm -rf $(VENV) $(DEMO) build/docs

@@ -64,7 +64,8 @@ class EncodeToBatches(beam.PTransform):
         text: name of the field or column with the text.
         id: name of the field or column with the document's id (string or integer); rows without one
             have none.
-        bos, eos: ids put before and after each document, or special tokens; None for nothing.
+        bos: id or special token put before each document; None for nothing.
+        eos: id or special token put after each document; None for nothing.
         special_text: what special tokens in the text mean: `text`, `allow` or `reject`.
         batch_bytes: of text in a batch. Beam's Dask runner drops what a transform gives at the end
             of a bundle; there each row is a batch of its own, so hand over Arrow batches.

@@ -40,7 +40,7 @@ class EncodeSettings:
             (`pipelines.shards.split_documents`); empty for a single output.
         pack: ids in each row; None for a row per document.
         pack_mode: how rows are filled: `concat`, `best-fit` or `pad`
-        (`pipelines.encoding.pack_rows`).
+            (`pipelines.encoding.pack_rows`).
         pack_tail: what becomes of the last, incomplete row of `concat`: `pad` or `drop`.
         pad: id that fills rows up; None where nothing has to be filled.
         pack_window: `best-fit` packs after so many ids at a time.

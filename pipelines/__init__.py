@@ -12,76 +12,10 @@
     code_version                                   of beam-bpe, for the manifest
     TokenShards                                    random access to such an output
 
-A pipeline of your own, from JSON Lines to shards:
+`examples/own_pipeline.py` is a whole pipeline of your own, from JSON Lines to shards.
 
-    import apache_beam as beam
-
-    from bpe import Tokenizer, get_backend
-    from pipelines import (
-        CountWords,
-        EncodeDocuments,
-        EncodeSettings,
-        ReadOptions,
-        TrainBpe,
-        TrainSettings,
-        begin_run,
-        code_version,
-        find_finished_units,
-        list_inputs,
-        make_plan,
-        remove_stale_files,
-        save_copy,
-        write_manifest,
-    )
-
-    # Plan: which bytes of which files make a unit of work.
-    read = ReadOptions(text_field="doc.content")
-    inputs = list_inputs(["corpus"], read)
-    plan = make_plan(inputs, read)
-
-    # Train: one model directory per vocabulary size, here tok/300 and tok/350.
-    training = TrainSettings((300, 350), pretokenizer="gpt2")
-    with beam.Pipeline() as pipeline:
-        (
-            pipeline
-            | beam.Create([unit.to_json().encode() for unit in plan.units])
-            | CountWords(training.counting, read)
-            | TrainBpe("tok", training)
-        )
-
-    # Encode: mark the folder, put the tokenizer there, make the units that are missing.
-    tokenizer = Tokenizer.load("tok/350")
-    encoding = EncodeSettings(tokenizer.digest, read)
-    begin_run("enc", encoding, plan, overwrite=False)
-    save_copy(tokenizer, "tok/350", "enc/__beam-bpe__/tokenizer")
-    kept = find_finished_units("enc", encoding, plan)
-    remove_stale_files("enc", kept)
-    missing = [unit for unit in plan.units if unit.index not in kept]
-    with beam.Pipeline() as pipeline:
-        (
-            pipeline
-            | beam.Create([unit.to_json().encode() for unit in missing])
-            | EncodeDocuments("enc", encoding)
-        )
-
-    # Finish: add up the sidecars of all shards; without a manifest an output is unfinished.
-    manifest = write_manifest(
-        "enc",
-        encoding,
-        plan,
-        code_version=code_version(),
-        backend=get_backend().name,
-        listing=inputs.counts,
-    )
-    print(manifest.totals.documents, "documents,", manifest.totals.tokens, "tokens")
-
-Run again after an interruption, it trains again and encodes only the units that are missing.
-Several runs into one folder at once are kept apart as the command does it: call
-`pipelines.storage.output_files.prepare_output`, then encode within
-`pipelines.storage.output_lock.locked_output`.
-
-The names are imported when they are first used, since Beam takes over a second to load and the
-command line's `--help` and `inspect` do without it.
+A name is imported when it is first used: Beam takes over a second to load, and the command line's
+`--help` and `inspect` do not need it.
 """
 
 from __future__ import annotations

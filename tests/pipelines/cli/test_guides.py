@@ -64,7 +64,7 @@ def test_guides_name_only_files_that_are_here() -> None:
         text = (ROOT / guide).read_text(encoding="utf8")
         for target in re.findall(r"\]\(([^)#:]+)\)", text):
             assert ((ROOT / guide).parent / target).exists(), f"{guide} links to {target}"
-        for target in re.findall(r"`(tests/[\w/]+\.py)", text):
+        for target in re.findall(r"\b((?:tests|examples|bpe|pipelines)/[\w/]+\.py)", text):
             assert (ROOT / target).exists(), f"{guide} names {target}"
 
 

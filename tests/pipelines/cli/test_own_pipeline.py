@@ -1,11 +1,11 @@
-"""The worked example of `pipelines`, run as it stands, and the names that the package exports."""
+"""The example of an own pipeline, run as a script, and the names that `pipelines` exports."""
 
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,17 +18,7 @@ from pipelines import ReadOptions
 from pipelines.corpus import plan
 
 ROOT = Path(__file__).resolve().parents[3]
-_TITLE = "A pipeline of your own, from JSON Lines to shards:\n"
-
-
-def _example() -> str:
-    """The indented lines below the example's title in the docstring of `pipelines`."""
-    lines: list[str] = []
-    for line in str(pipelines.__doc__).split(_TITLE)[1].splitlines():
-        if line and not line.startswith("    "):
-            break
-        lines.append(line)
-    return textwrap.dedent("\n".join(lines))
+EXAMPLE = ROOT / "examples" / "own_pipeline.py"
 
 
 def _write_corpus(folder: Path, documents: int) -> None:
@@ -47,30 +37,38 @@ def test_the_example_leaves_an_output_that_verify_accepts(
     run: Callable[..., Any],
 ) -> None:
     _write_corpus(tmp_path / "corpus", 100)
-    monkeypatch.chdir(tmp_path)
+    out = tmp_path / "out"
     # Each of the small files weighs a unit of its own, so that there are several.
     monkeypatch.setattr(plan, "FILE_COST_BYTES", ReadOptions().range_bytes)
-    code = compile(_example(), "docstring of pipelines", "exec")
-    exec(code, {"__name__": "example"})
-    verified = run("verify", "enc")
+    arguments = [str(EXAMPLE), str(tmp_path / "corpus"), str(out), "doc.content"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    verified = run("verify", out / "tokens")
     assert verified.code == 0, verified.err
-    assert run("verify", "tok").code == 0
-    manifest = json.loads((tmp_path / "enc" / "__beam-bpe__/manifest.json").read_text())
+    assert run("verify", out / "tokenizer").code == 0
+    manifest_file = out / "tokens" / "__beam-bpe__" / "manifest.json"
+    manifest = json.loads(manifest_file.read_text())
     assert manifest["totals"]["documents"] == 200
-    assert manifest["tokenizer_digest"] == Tokenizer.load(tmp_path / "tok" / "350").digest
-    shown = run("head", "enc", "--rows", 1)
+    assert manifest["tokenizer_digest"] == Tokenizer.load(out / "tokenizer" / "350").digest
+    shown = run("head", out / "tokens", "--rows", 1)
     assert shown.code == 0, shown.err
     assert "text 0: the words" in shown.out
 
     # What an interrupted run left is completed, and what was whole is not made again.
-    shards = sorted((tmp_path / "enc").glob("shard-*.arrow"))
+    shards = sorted((out / "tokens").glob("shard-*.arrow"))
     assert len(shards) == 2
     shards[-1].unlink()
-    (tmp_path / "enc" / "__beam-bpe__/manifest.json").unlink()
+    manifest_file.unlink()
     kept = {shard: shard.stat().st_mtime_ns for shard in shards[:-1]}
-    exec(code, {"__name__": "example"})
-    assert run("verify", "enc").code == 0
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    assert run("verify", out / "tokens").code == 0
     assert {shard: shard.stat().st_mtime_ns for shard in kept} == kept
+
+
+def test_the_example_says_how_it_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "corpus"])
+    with pytest.raises(SystemExit, match=r"usage: .*own_pipeline\.py CORPUS OUTPUT"):
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
 
 
 def test_every_public_name_is_found_and_listed() -> None:

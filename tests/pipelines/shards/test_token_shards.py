@@ -143,7 +143,7 @@ def test_it_needs_no_beam() -> None:
 
 def test_the_example_trains_on_shards(token_folder: Path) -> None:
     root = Path(__file__).resolve().parents[3]
-    example = root / "tests" / "examples" / "train_bigram.py"
+    example = root / "examples" / "train_bigram.py"
     done = subprocess.run(
         [sys.executable, example, token_folder],
         env={**os.environ, "PYTHONPATH": str(root)},
@@ -166,7 +166,7 @@ def test_the_example_says_what_is_wrong_in_one_line(make_folder: Make, tmp_path:
         ([], "[SPLIT]"),
     ):
         done = subprocess.run(
-            [sys.executable, root / "tests" / "examples" / "train_bigram.py", *arguments],
+            [sys.executable, root / "examples" / "train_bigram.py", *arguments],
             env={**os.environ, "PYTHONPATH": str(root)},
             capture_output=True,
             text=True,

@@ -1,10 +1,10 @@
 """A training loop on token shards, with NumPy alone: which token follows which.
 
-    python tests/examples/train_bigram.py out/tokens
-    python tests/examples/train_bigram.py out/packed train      # of an output with splits, one
+    python examples/train_bigram.py out/tokens
+    python examples/train_bigram.py out/packed train      # one split of an output with splits
 
-Batches are drawn as a GPT's are: random stretches of all tokens, targets one token later. The model
-is a bigram table, trained by gradient descent; put yours in its place.
+Batches are drawn as for a GPT: random ranges of all tokens, with targets one token later. The model
+is a bigram table, trained by gradient descent; put your model in its place.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ def train(shards: TokenShards, vocab_size: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Train on the folder, and of it on the split, named on the command line."""
+    """Train on the folder, or on one split of it, that the command line names."""
     if len(sys.argv) not in (2, 3):
-        sys.exit("usage: python tests/examples/train_bigram.py FOLDER_OF_SHARDS [SPLIT]")
+        sys.exit("usage: python examples/train_bigram.py FOLDER_OF_SHARDS [SPLIT]")
     try:
         shards = TokenShards(*sys.argv[1:])
     except BpeError as error:
         sys.exit(f"error: {error}")
     if shards.token_count <= CONTEXT:
-        sys.exit(f"error: {shards}: too few for stretches of {CONTEXT + 1} tokens")
+        sys.exit(f"error: {shards}: too few for ranges of {CONTEXT + 1} tokens")
     print(shards)
     vocab_size = max(shard.max_id or 0 for shard in shards.manifest.shards) + 1
     first, last = train(shards, vocab_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import re
 import subprocess
@@ -15,6 +16,7 @@ import pipelines
 import schemas
 
 ROOT = Path(__file__).resolve().parents[1]
+RECORD_NAMES = {"CountManifest", "Manifest", "RunRecord", "ShardSidecar", "UnitRecord"}
 MISSING = [
     name for name in ("mkdocs", "mkdocstrings_handlers") if importlib.util.find_spec(name) is None
 ]
@@ -40,3 +42,12 @@ def test_every_guide_is_in_the_menu_and_on_the_first_page() -> None:
         name = path.relative_to(ROOT / "docs").as_posix()
         assert f": {name}\n" in menu, f"mkdocs.yml lacks {name}"
         assert name == "index.md" or f"]({name})" in start, f"docs/index.md lacks {name}"
+
+
+def test_the_guide_to_file_formats_names_every_column_and_field() -> None:
+    guide = (ROOT / "docs" / "file-formats.md").read_text(encoding="utf8")
+    named = set(re.findall(r"`([\w.]+)`", guide))
+    for schema in (schemas.token_shard_schema(1), schemas.packed_shard_schema(1, 8)):
+        assert set(schema.names) <= named
+    assert {field.name for field in dataclasses.fields(schemas.Manifest)} <= named
+    assert named.issuperset(RECORD_NAMES)

@@ -51,3 +51,8 @@ def test_the_guide_to_file_formats_names_every_column_and_field() -> None:
         assert set(schema.names) <= named
     assert {field.name for field in dataclasses.fields(schemas.Manifest)} <= named
     assert named.issuperset(RECORD_NAMES)
+
+
+def test_the_changelog_begins_with_the_version_of_the_package() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf8")
+    assert re.findall(r"^## (\S+)", changelog, re.MULTILINE)[0] == bpe.__version__

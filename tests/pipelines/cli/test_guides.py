@@ -75,11 +75,21 @@ def test_the_examples_give_what_the_guides_say(
     assert ran > 15
 
 
-def test_guides_name_only_files_that_are_here() -> None:
+def _anchors(document: str) -> set[str]:
+    """The anchors that GitHub and MkDocs give to a document's headings."""
+    titles = re.findall(r"^#+ (.*)$", document, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_guides_name_only_files_and_headings_that_are_here() -> None:
     for guide in (*GUIDES, "CONTRIBUTING.md", "SECURITY.md"):
         text = (ROOT / guide).read_text(encoding="utf8")
-        for target in re.findall(r"\]\(([^)#:]+)\)", text):
-            assert ((ROOT / guide).parent / target).exists(), f"{guide} links to {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^)#:]*)\)", text):
+            path = (ROOT / guide).parent / target if target else ROOT / guide
+            assert path.exists(), f"{guide} links to {target}"
+            assert not anchor or anchor in _anchors(path.read_text(encoding="utf8")), (
+                f"{guide} links to {target}#{anchor}"
+            )
         for target in re.findall(r"\b((?:tests|examples|bpe|pipelines|schemas)/[\w/.]*\w)", text):
             assert (ROOT / target).exists(), f"{guide} names {target}"
 

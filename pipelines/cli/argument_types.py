@@ -1,4 +1,4 @@
-"""What options take: sizes, numbers, paths, as `argparse` types."""
+"""Types of options for `argparse`: sizes, numbers, paths."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 LEAST_CUT_SIZE = 1 << 10
-"""Each range costs a row in the plan, and each shard two files. The library takes any size."""
+"""Each range costs a row in the plan, and each shard two files. The library allows any size."""
 
 _UNITS = {
     "": 1,
@@ -43,7 +43,7 @@ _NUMBER = re.compile(r"-?\d+", re.ASCII)
 # Numbers and sizes go into 64-bit integers; ids are 32-bit.
 _LARGEST = 2**63 - 1
 _LARGEST_VOCABULARY = 2**32
-# Longer ones are refused unread: Python converts no number of more than some thousand digits.
+# Longer numbers are refused unread: Python refuses to convert thousands of digits.
 _LONGEST = 40
 _SHOWN = 60
 
@@ -71,7 +71,7 @@ def whole_number(least: int = 1, most: int = _LARGEST) -> Callable[[str], int]:
 
 
 def _shown(text: str) -> str:
-    """A value for a message, cut if it is very long."""
+    """A value for a message, shortened if it is very long."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
@@ -100,7 +100,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_cut_size(text: str) -> int:
-    """A size by which data are cut into ranges or files: not so small that these are countless.
+    """A size of ranges or shards, at least `LEAST_CUT_SIZE`.
 
     Raises:
         argparse.ArgumentTypeError: as `parse_size`, or the size is less than `LEAST_CUT_SIZE`.
@@ -141,7 +141,7 @@ def parse_document_separator(text: str) -> bytes:
 
 
 def parse_fraction(text: str) -> float:
-    """A number between 0 and 1, neither of them.
+    """A number between 0 and 1, both excluded.
 
     Raises:
         argparse.ArgumentTypeError: something else.
@@ -158,7 +158,7 @@ def parse_fraction(text: str) -> float:
 
 
 def parse_folder(text: str) -> str:
-    """A path or address as the file layer takes it: `file:///a/b` is the local /a/b.
+    """A path or URL: `file:///a/b` is the local /a/b.
 
     Raises:
         argparse.ArgumentTypeError: there is none.
@@ -167,10 +167,10 @@ def parse_folder(text: str) -> str:
 
 
 def parse_pattern(text: str) -> str:
-    """A path, an address or a pattern of them, as it was given.
+    """A path, URL or pattern, unchanged.
 
     Raises:
-        argparse.ArgumentTypeError: there is none, as of a shell variable that is not set.
+        argparse.ArgumentTypeError: it is empty, for example from an unset shell variable.
     """
     if not text.removeprefix("file://").strip():
         raise argparse.ArgumentTypeError(f"{text!r} is empty; give a path")

@@ -1,4 +1,4 @@
-"""The command line's options: what each is called, takes and means.
+"""The options of the command line: names, types and help texts.
 
 Nothing here imports Beam, so that `--help` answers at once.
 """
@@ -33,14 +33,14 @@ from pipelines.training.rounds.options import (
 __all__ = ["UsageError", "make_parser"]
 
 _BEAM_NOTE = (
-    "Every other option is handed to Apache Beam: --runner=PrismRunner, DaskRunner, FlinkRunner, "
+    "All other options go to Apache Beam: --runner=PrismRunner, DaskRunner, FlinkRunner, "
     "DataflowRunner …; --direct_running_mode=multi_processing; --direct_num_workers=8. "
-    "Without --runner the job runs in this process with a thread per core."
+    "Without --runner, the job runs in this process with a thread per core."
 )
 
 
 class UsageError(Exception):
-    """The command line cannot be understood; the text says why (exit code 2)."""
+    """A command line that cannot be read; the text says why (exit code 2)."""
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +50,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=parse_vocab_sizes,
         required=True,
         metavar="N[,N…]",
-        help="entries of the vocabulary: 256 bytes + merges + special tokens; several sizes give "
-        "one folder each from one training",
+        help="size of the vocabulary: 256 bytes, merges and special tokens; one training makes "
+        "several sizes, with a folder for each",
     )
     add(
         "--output",
@@ -81,20 +81,20 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--max-token-bytes",
         type=whole_number(),
         metavar="N",
-        help="make no token longer than N bytes",
+        help="never make a token longer than N bytes",
     )
     add(
         "--preset",
         choices=tuple(PRESETS),
-        help="settings by the name of what they reproduce: feste (no pre-tokenizer, tie order "
-        "bytes, no minimum frequency), superbpe (with --superbpe-from: the published patterns)",
+        help="settings of a published recipe: feste (no pre-tokenizer, tie order bytes, no minimum "
+        "frequency), superbpe (with --superbpe-from: the published patterns)",
     )
     add(
         "--superbpe-from",
         type=whole_number(most=2**32),
         metavar="N",
-        help="train in two stages: N merges inside words, then merges across them, of at most "
-        "four words and without a colon and a space in it",
+        help="train in two stages: N merges inside words, then merges across words; a token has at "
+        "most four words, and never a colon and then a space",
     )
     _add_train_extras(parser)
     add_overwrite(parser)
@@ -102,7 +102,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_train_extras(parser: argparse.ArgumentParser) -> None:
-    """Special tokens, and what else goes into a training or bounds it."""
+    """Special tokens, counts to start from, golden texts, memory."""
     add = parser.add_argument
     add(
         "--special-token",
@@ -117,47 +117,47 @@ def _add_train_extras(parser: argparse.ArgumentParser) -> None:
         type=parse_folder,
         metavar="DIR|FILE",
         help="train on the counts of an earlier run (OUTPUT/counts), or on an Arrow IPC file with "
-        "columns word and count (give --pretokenizer: the file does not name it)",
+        "the columns word and count (give --pretokenizer too: the file does not name it)",
     )
     add(
         "--golden",
         type=parse_folder,
         metavar="FILE",
-        help="texts whose ids are stored with the tokenizer and checked whenever it is loaded",
+        help="texts to store with the tokenizer, with their ids; every load checks them",
     )
     add(
         "--driver-memory",
         type=parse_size,
         metavar="SIZE",
-        help="train in rounds what needs more than this on the driver (default: half of this "
-        "machine's)",
+        help="train in rounds if training on the driver needs more than this (default: half of "
+        "this machine's memory)",
     )
     _add_rounds(parser)
 
 
 def _add_rounds(parser: argparse.ArgumentParser) -> None:
-    """Training in merge rounds, and the sample that training without a pre-tokenizer takes."""
+    """Training in merge rounds, and samples for training without a pre-tokenizer."""
     add = parser.add_argument_group("training without a pre-tokenizer, and in rounds").add_argument
     add(
         "--sample-bytes",
         type=parse_sample,
         metavar="SIZE|all",
-        help="--pretokenizer none: train on about so much of the text, drawn evenly from all of it "
-        "(default: all up to 1GiB, and 1GiB of more)",
+        help="--pretokenizer none: train on a sample of about this size, drawn evenly from all of "
+        "the text (default: 1GiB, or all of a smaller text)",
     )
     add(
         "--sample-seed",
         type=whole_number(-(2**63)),
         default=0,
         metavar="N",
-        help="draw another sample (default: 0)",
+        help="seed of the sample (default: 0)",
     )
     add(
         "--engine",
         choices=ENGINES,
         default="auto",
-        help="where merges are chosen: on the driver, or in rounds over all workers, which gives "
-        "the same merges (default: on the driver if its memory allows)",
+        help="where to train: on the driver, or in rounds over all workers; the merges are the "
+        "same (default: auto, on the driver if its memory allows)",
     )
     add(
         "--state-shards",
@@ -170,28 +170,26 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
         type=parse_budget,
         default=SegmentBudget(),
         metavar="SIZE|PERCENT%",
-        help="rounds: send so much to the driver a round, also as a share of the text; more makes "
-        "fewer rounds (default: 1%%, at least 1MiB)",
+        help="rounds: the most to send to the driver in a round, as a size or a share of the "
+        "text; a larger budget makes fewer rounds (default: 1%%, at least 1MiB)",
     )
     add(
         "--shard-segment-cap",
         type=parse_size,
         metavar="SIZE",
-        help="rounds: let no shard send more (default: the budget, at most 8MiB)",
+        help="rounds: the most that one shard sends (default: the budget, at most 8MiB)",
     )
     add(
         "--rounds-per-job",
         type=whole_number(most=MOST_ROUNDS_PER_JOB),
         default=1,
         metavar="R",
-        help="rounds: chain R rounds in one pipeline, for runners where starting a job takes "
-        "minutes (default: 1)",
+        help="rounds: chain R rounds in one pipeline, for runners that take minutes to start a job "
+        "(default: 1)",
     )
 
 
-_STORAGE_NOTE = (
-    "Apache Beam's options for storage are taken as well: --s3_region_name=…, --hdfs_host=…"
-)
+_STORAGE_NOTE = "Apache Beam's options for storage work too: --s3_region_name=…, --hdfs_host=…"
 _COMMANDS = {
     "train": ("learn a vocabulary from a corpus", _add_train, _BEAM_NOTE),
     "encode": ("turn a corpus into Arrow shards of token ids", add_encode, _BEAM_NOTE),
@@ -199,28 +197,28 @@ _COMMANDS = {
     "export": ("write an encoded folder in another trainer's format", add_export, _STORAGE_NOTE),
     "plan": ("show what a job would read, without running it", add_plan, _STORAGE_NOTE),
     "head": ("show the first rows of an encoded folder as text", add_head, _STORAGE_NOTE),
-    "inspect": ("look into a tokenizer", add_inspect, None),
+    "inspect": ("show a tokenizer, or how it cuts a text into tokens", add_inspect, None),
 }
 BEAM_COMMANDS = frozenset(name for name, (_, _, more) in _COMMANDS.items() if more == _BEAM_NOTE)
-"""Commands that hand options which they do not know to Beam."""
+"""Commands that pass unknown options to Beam."""
 STORAGE_COMMANDS = frozenset(
     name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
 )
-"""Commands that run no job, and take Beam's options for the sake of its file systems."""
+"""Commands that run no job, but take Beam's options for its file systems."""
 PRINTING_COMMANDS = frozenset({"head", "inspect", "plan"})
-"""Commands whose whole result is what they print."""
+"""Commands that only print."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """One that says what is wrong in one line, without a page of usage before it."""
+    """A parser whose errors are one line, without the usage."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's; keeps the words for `error`."""
+        """Parse as argparse does, and keep the words for `error`."""
         self._words = list(args or ())
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """Raise `UsageError`: a misspelt option in place of a required one is named."""
+        """Raise `UsageError`; names a misspelt option that stands for a required one."""
         if message.startswith("the following arguments are required"):
             for word in self._words:
                 option = word.split("=", 1)[0]
@@ -233,12 +231,12 @@ class _Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of `beam-bpe`, with one subparser per command; raises `UsageError`."""
+    """The parser of `beam-bpe`, with a subparser for each command; raises `UsageError`."""
     parser = _Parser(
         prog="beam-bpe",
         description="Exact byte-level BPE training and tokenization of large corpora on Beam.",
         epilog="Sizes take units: 64MB is 64,000,000 bytes, 64MiB is 67,108,864. "
-        f"The same command again resumes. {EXIT_CODES_NOTE}",
+        f"Run a command again to resume it. {EXIT_CODES_NOTE}",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"beam-bpe {__version__}")

@@ -11,7 +11,7 @@ __all__ = ["add_encode", "add_plan"]
 
 
 def add_encode(parser: argparse.ArgumentParser) -> None:
-    """Tokenizer, output, marks and rows, layout, inputs."""
+    """Tokenizer, output, BOS and EOS, rows, layout, inputs."""
     add = parser.add_argument
     add(
         "--tokenizer",
@@ -21,7 +21,7 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
         help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
         "and merges.txt",
     )
-    add("--pretokenizer", metavar="SCHEME", help="the scheme of a file that does not name it")
+    add("--pretokenizer", metavar="SCHEME", help="scheme of a tokenizer file that does not name it")
     add("--output", type=parse_folder, required=True, metavar="DIR", help="folder of the shards")
     add("--append-eos", metavar="TOKEN|ID", help="put this token after each document")
     add("--prepend-bos", metavar="TOKEN|ID", help="put this token before each document")
@@ -30,14 +30,14 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
         type=parse_cut_size,
         default=256 << 20,
         metavar="SIZE",
-        help="begin another shard after so much text of a unit (default: 256MiB, at least 1KiB)",
+        help="start another shard after this much text of a unit (default: 256MiB, at least 1KiB)",
     )
     add(
         "--max-row-tokens",
         type=whole_number(most=2**31 - 1),
         default=1 << 24,
         metavar="N",
-        help="a longer document continues in the next row (default: 2^24)",
+        help="longest row; a longer document continues in the next row (default: 2^24)",
     )
     add_special_text(parser)
     add_overwrite(parser)
@@ -46,13 +46,13 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_layout(parser: argparse.ArgumentParser) -> None:
-    """How the encoded documents are laid out: packed, shuffled, split, compressed."""
+    """Layout of the encoded documents: packed, shuffled, split, compressed."""
     add = parser.add_argument_group("layout").add_argument
     add(
         "--pack",
         type=whole_number(most=2**26),
         metavar="N",
-        help="rows of exactly N ids, with the documents' borders in columns beside",
+        help="make rows of exactly N ids; other columns hold the borders of documents",
     )
     add(
         "--pack-mode",
@@ -63,39 +63,40 @@ def _add_layout(parser: argparse.ArgumentParser) -> None:
     add(
         "--pack-tail",
         choices=("pad", "drop"),
-        help="concat: fill the last row of each unit of the plan up (default), or leave it out",
+        help="concat: pad the last row of each unit of the plan (default), or leave it out",
     )
-    add("--pad-id", metavar="TOKEN|ID", help="fills rows up (default: that of --append-eos)")
+    add("--pad-id", metavar="TOKEN|ID", help="token that pads rows (default: that of --append-eos)")
     add(
         "--shuffle",
         choices=("none", "shard", "global"),
         default="none",
-        help="order of documents: of the input (default), random within each shard, or random "
-        "over the whole input (needs as much space again while it works)",
+        help="order of documents: as in the input (default), random within each shard, or random "
+        "over the whole input (needs the output's size again on storage while it works)",
     )
     add(
         "--split",
         metavar="NAME=SHARE,…",
-        help="divide documents by a hash of their id, such as train=0.99,validation=0.01; each "
-        "split is a folder below --output",
+        help="divide documents by a hash of their id, for example train=0.99,validation=0.01; each "
+        "split gets a folder below --output",
     )
     add(
         "--seed",
         type=whole_number(-(2**63)),
         default=0,
         metavar="N",
-        help="of --shuffle and --split (default: 0)",
+        help="seed of --shuffle and --split (default: 0)",
     )
     add(
         "--compression",
         choices=("none", "lz4", "zstd"),
         default="none",
-        help="of the shards' buffers (default: none, which can be mapped into memory as it is)",
+        help="compression of the shards' buffers (default: none; such shards can be mapped into "
+        "memory)",
     )
 
 
 def add_plan(parser: argparse.ArgumentParser) -> None:
-    """Inputs, and how much of them to show."""
+    """Inputs, and how many documents to show."""
     add_input(parser)
     add = parser.add_argument
     add(
@@ -103,5 +104,5 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
         type=whole_number(),
         default=3,
         metavar="N",
-        help="documents to show (default: 3)",
+        help="number of documents to show (default: 3)",
     )

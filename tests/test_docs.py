@@ -44,9 +44,10 @@ def test_every_guide_is_in_the_menu_and_on_the_first_page() -> None:
         assert name == "index.md" or f"]({name})" in start, f"docs/index.md lacks {name}"
 
 
-def test_the_guide_to_file_formats_names_every_column_and_field() -> None:
-    guide = (ROOT / "docs" / "file-formats.md").read_text(encoding="utf8")
-    named = set(re.findall(r"`([\w.]+)`", guide))
+def test_the_guides_name_every_column_and_field() -> None:
+    named: set[str] = set()
+    for guide in ("file-formats.md", "layouts-and-exports.md"):
+        named.update(re.findall(r"`([\w.]+)`", (ROOT / "docs" / guide).read_text(encoding="utf8")))
     for schema in (schemas.token_shard_schema(1), schemas.packed_shard_schema(1, 8)):
         assert set(schema.names) <= named
     assert {field.name for field in dataclasses.fields(schemas.Manifest)} <= named

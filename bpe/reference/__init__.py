@@ -1,1 +1,1 @@
-"""The specification in plain Python, and the portable backend made of it."""
+"""`naive`: the specification, in two short functions; the portable backend, in plain Python too."""

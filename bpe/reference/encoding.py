@@ -1,4 +1,6 @@
-"""The specification of encoding: a pre-token's bytes are merged by rank, lowest first.
+"""The portable encoder: a pre-token's bytes are merged by rank, lowest first.
+
+It equals `bpe.reference.naive`, which is the specification and the place to start.
 
 Of the pairs that a pre-token holds, the one of the lowest rank is merged, leftmost first, until no
 pair has a rank. Decoding is the concatenation of the tokens' bytes.

@@ -1,4 +1,6 @@
-"""The specification of training: byte pair encoding learned from weighted sequences of bytes.
+"""The portable trainer: merges learned from weighted sequences of bytes, counting incrementally.
+
+It equals `bpe.reference.naive`, which is the specification and the place to start.
 
 A sequence is a distinct pre-token with its count, or (raw training) a document with weight 1. The
 count of a pair is the weighted number of adjacent positions that hold it, overlaps included: aaaa

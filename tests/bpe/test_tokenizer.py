@@ -379,16 +379,3 @@ def test_threads_share_one_tokenizer() -> None:
     assert len(results) == 80
     assert all(result == results[0] for result in results)
     assert tokenizer.decode(results[0]) == text.encode()
-
-
-def test_the_examples_in_docstrings_hold() -> None:
-    import doctest
-
-    import bpe.encoding.special_tokens
-    import bpe.formats.huggingface_patterns
-    import bpe.tokenizer
-
-    for module in (bpe.tokenizer, bpe.encoding.special_tokens, bpe.formats.huggingface_patterns):
-        result = doctest.testmod(module, optionflags=doctest.ELLIPSIS)
-        assert result.attempted
-        assert not result.failed

@@ -1,10 +1,8 @@
-"""Training: the incremental trainer equals a naive one, and says why it stops."""
+"""Training: the incremental trainer equals the specification, and says why it stops."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +13,7 @@ from hypothesis import strategies as st
 from bpe.backends.protocol import MAX_COUNT, TIE_ORDERS, Backend, MergeList, MergeRules
 from bpe.counting import count_pretokens
 from bpe.errors import BpeError, CountTableError, InputError, SettingsError
+from bpe.reference.naive import naive_merges
 from bpe.training import train, train_raw
 
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -23,53 +22,6 @@ PRINTABLE += [value for value in range(256) if value not in PRINTABLE]
 with_backend = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-
-
-def naive_merges(sequences: list[tuple[bytes, int]], rules: MergeRules) -> MergeList:
-    """Counts everything anew for each merge, straight from the definition."""
-    ids = {
-        bytes([value]): PRINTABLE.index(value) if rules.tie_order == "hf" else value
-        for value in range(256)
-    }
-    chains = [([bytes([value]) for value in data], weight) for data, weight in sequences]
-    merges: list[tuple[bytes, bytes]] = []
-    counts: list[int] = []
-    while len(merges) < rules.max_merges:
-        found: Counter[tuple[bytes, bytes]] = Counter()
-        for chain, weight in chains:
-            for pair in pairwise(chain):
-                found[pair] += weight
-        allowed = [
-            pair
-            for pair in found
-            if len(b"".join(pair)) <= (rules.max_token_bytes or 10**9)
-            and b"".join(pair) not in rules.forbidden
-        ]
-        if not allowed:
-            return MergeList(merges, counts, "exhausted")
-        highest = max(found[pair] for pair in allowed)
-        if highest < rules.min_frequency:
-            return MergeList(merges, counts, "min_frequency")
-        best = [pair for pair in allowed if found[pair] == highest]
-        if rules.tie_order in {"hf", "id"}:
-            chosen = min(best, key=lambda pair: (ids[pair[0]], ids[pair[1]]))
-        else:
-            chosen = min(best) if rules.tie_order == "bytes" else best[0]
-        merges.append(chosen)
-        counts.append(highest)
-        ids[b"".join(chosen)] = 256 + len(merges)
-        chains = [(merge_left_to_right(chain, chosen), weight) for chain, weight in chains]
-    return MergeList(merges, counts, "vocab_size")
-
-
-def merge_left_to_right(chain: list[bytes], pair: tuple[bytes, bytes]) -> list[bytes]:
-    merged: list[bytes] = []
-    for token in chain:
-        if merged and (merged[-1], token) == pair:
-            merged[-1] = b"".join(pair) + b"|"  # closed: it is no left half any more
-        else:
-            merged.append(token)
-    return [token.removesuffix(b"|") for token in merged]
 
 
 def binary(values: list[bytes]) -> pa.LargeBinaryArray:

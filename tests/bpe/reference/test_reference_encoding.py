@@ -18,6 +18,7 @@ from bpe.backends.protocol import Backend, Encoder, EncodingModel
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER, from_printable
 from bpe.errors import VocabularyError
 from bpe.pretokenizing.schemes import get_scheme
+from bpe.reference.naive import naive_ids
 
 Merges = list[tuple[bytes, bytes]]
 
@@ -107,23 +108,6 @@ RUNS = st.lists(
     st.tuples(st.sampled_from([b"a", b"b", b"ab", b"ba", b" ", b"\xff"]), st.integers(1, 9)),
     max_size=6,
 ).map(lambda runs: b"".join(symbol * length for symbol, length in runs))
-
-
-def naive_ids(model: EncodingModel, word: bytes) -> list[int]:
-    """Merges every occurrence of the lowest rank, again and again, straight from the definition."""
-    ids = {token: index for index, token in model.tokens.items()}
-    if model.whole_piece and word in ids:
-        return [ids[word]]
-    symbols = [ids[bytes([value])] for value in word]
-    for left, right, made in model.merges:
-        merged: list[int] = []
-        for symbol in symbols:
-            if merged and merged[-1] == left and symbol == right:
-                merged[-1] = -made - 1  # closed: it is no left half any more
-            else:
-                merged.append(symbol)
-        symbols = [-symbol - 1 if symbol < 0 else symbol for symbol in merged]
-    return symbols
 
 
 @pytest.mark.parametrize("scheme", ["gpt2", "none", "whitespace"])

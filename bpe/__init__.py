@@ -5,7 +5,8 @@ Everything public is here, except the character-level teaching mode in `bpe.symb
 
 from __future__ import annotations
 
-from bpe.backends.protocol import TIE_ORDERS, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.values import TIE_ORDERS
 from bpe.counting import count_pretokens
 from bpe.errors import (
     BackendError,

@@ -99,7 +99,7 @@ class Column:
         """Capsules of the C data interface; `ValueError` the second time."""
 
 class RuleArguments(TypedDict):
-    """The fields of `bpe.backends.protocol.MergeRules`."""
+    """The fields of `bpe.backends.values.MergeRules`."""
 
     max_merges: int
     tie_order: str
@@ -203,7 +203,7 @@ def cut_segments(
     open_left: bool,
     open_right: bool,
 ) -> tuple[int, Column, Column, bytes, bytes, int, int, bool]:
-    """Cut lists between ids that are no heavy pair: the fields of `protocol.CutSegments`.
+    """Cut lists between ids that are no heavy pair: the fields of `values.CutSegments`.
 
     ids, offsets, weights: as for `count_state_pairs`. sizes: descending.
     """

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import get_backend
+from bpe.backends.choice import get_backend
 from bpe.encoding.id_arrays import binary_array
 from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
 from bpe.errors import CountTableError, InputError, SettingsError

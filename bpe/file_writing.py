@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpe.backends.protocol import native_core_if_there
+from bpe.backends.choice import native_core_if_there
 
 __all__ = ["start_writing"]
 

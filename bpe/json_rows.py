@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.protocol import get_backend, native_core
+from bpe.backends.choice import get_backend, native_core
 
 __all__ = ["scan_json_rows"]
 

@@ -21,7 +21,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from bpe.backends.protocol import Backend, EncodingModel, MergeList, MergeRules, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
+from bpe.backends.values import EncodingModel, MergeList, MergeRules
 from bpe.errors import SettingsError
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.rounds.run_coding import encode_segments

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backends.protocol import MAX_COUNT, MergeList, MergeRules, ProgressCallback, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.values import MAX_COUNT, MergeList, MergeRules, ProgressCallback
 from bpe.counting import (
     apply_special_text,
     check_count_metadata,
@@ -56,7 +57,7 @@ def train(
         below min_frequency or no pair is left; the tokenizer's training record says which.
     pretokenizer: scheme that made the pre-tokens; a table made by another one is refused.
     tie_order, min_frequency, max_token_bytes, max_words, forbidden_parts: see
-        `bpe.backends.protocol.MergeRules`.
+        `bpe.backends.values.MergeRules`.
     special_tokens: get the last ids, in this order; no merge spells one.
     training_record: more to keep in the tokenizer's training record; JSON values.
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bpe.backends.protocol import Backend, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
 from bpe.errors import BackendError
 
 HERE = Path(__file__).resolve().parent

@@ -16,14 +16,8 @@ import pyarrow.compute as pc
 
 from bpe import _native
 from bpe.backends.native_rounds import NativeRounds, rule_arguments
-from bpe.backends.protocol import (
-    Decoder,
-    Encoder,
-    EncodingModel,
-    MergeList,
-    MergeRules,
-    ProgressCallback,
-)
+from bpe.backends.protocol import Decoder, Encoder
+from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.encoding.added_tokens import AddedToken, Find, Stretch
 from bpe.encoding.dense_ids import SparseEncoder, are_dense
 from bpe.encoding.id_arrays import join_id_lists

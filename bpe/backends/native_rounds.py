@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from bpe import _native
-from bpe.backends.protocol import CutSegments, MergeRules, SimulatedMerges, StopBefore
+from bpe.backends.values import CutSegments, MergeRules, SimulatedMerges, StopBefore
 from bpe.errors import SettingsError
 
 __all__ = ["NativeRounds", "rule_arguments"]

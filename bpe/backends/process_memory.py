@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from bpe.backends.protocol import native_core_if_there
+from bpe.backends.choice import native_core_if_there
 
 __all__ = ["bound_free_memory", "give_back_memory", "join_large", "large_buffer"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backends.protocol import get_backend, native_core
+from bpe.backends.choice import get_backend, native_core
 from bpe.encoding.added_tokens import AddedSearch, AddedToken, Find
 
 __all__ = ["AddedFinder"]

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.protocol import Encoder, EncodingModel
+from bpe.backends.protocol import Encoder
+from bpe.backends.values import EncodingModel
 from bpe.encoding.added_tokens import Find, Stretch
 
 __all__ = ["SparseEncoder", "are_dense"]

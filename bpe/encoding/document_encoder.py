@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import Decoder, Encoder, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Decoder, Encoder
 from bpe.encoding.added_finder import AddedFinder
 from bpe.encoding.added_stream import AddedStream
 from bpe.encoding.added_tokens import Find

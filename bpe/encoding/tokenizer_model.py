@@ -14,25 +14,23 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from bpe.backends.protocol import TIE_ORDERS, EncodingModel
+from bpe.backends.values import TIE_ORDERS, EncodingModel
 from bpe.encoding.added_tokens import (
     AddedSearch,
     AddedToken,
     check_added_tokens,
     special_added_tokens,
 )
-from bpe.encoding.missing_bytes import NEVER_IN_UTF8, MissingBytes, find_missing_bytes
+from bpe.encoding.missing_bytes import MissingBytes, find_missing_bytes
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 from bpe.encoding.special_tokens import SpecialTokens
+from bpe.encoding.vocabulary_checks import MAX_ID, check_ids, check_merges, check_tokens
 from bpe.errors import InputError, SettingsError, VocabularyError
 from bpe.pretokenizing.normalization import normalize
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.pretokenizing.utf8_text import utf8_bytes
 
 __all__ = ["MAX_ID", "MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
-
-MAX_ID = 2**31 - 1
-"""Largest id: what reads ids as int32 reads all of them."""
 
 MOST_TOKENS = 2**21
 """Largest number of ids, added tokens included; the native merge table numbers them in 21 bits."""
@@ -82,9 +80,9 @@ class TokenizerModel:
                 f"the vocabulary has {len(self.tokens) + len(self.added_tokens):,} tokens, and at "
                 f"most {MOST_TOKENS:,} are supported"
             )
-        _check_tokens(self.tokens)
-        _check_merges(self.merges, self.tokens)
-        _check_ids(token.id for token in self.added_tokens)
+        check_tokens(self.tokens)
+        check_merges(self.merges, self.tokens)
+        check_ids(token.id for token in self.added_tokens)
         check_added_tokens(self.added_tokens, self.tokens)
         in_order = sorted(self.added_tokens, key=lambda token: token.id)
         object.__setattr__(self, "added_tokens", tuple(in_order))
@@ -398,70 +396,3 @@ def _number_from(first_id: int, texts: Sequence[str]) -> dict[str, int]:
 def _check_tie_order(tie_order: str) -> None:
     if tie_order not in TIE_ORDERS:
         raise SettingsError(f"unknown tie order {tie_order!r}: use one of {', '.join(TIE_ORDERS)}")
-
-
-def _check_ids(ids: Any) -> None:
-    ids = list(ids)
-    if set(map(type, ids)) <= {int} and (not ids or 0 <= min(ids) <= max(ids) <= MAX_ID):
-        return
-    for token_id in ids:
-        if isinstance(token_id, bool) or not isinstance(token_id, int):
-            raise VocabularyError(f"id {token_id!r} is not an integer")
-        if not 0 <= token_id <= MAX_ID:
-            raise VocabularyError(
-                f"id {token_id} is out of range: ids go from 0 to {MAX_ID}; number the tokens anew"
-            )
-
-
-def _check_tokens(tokens: Mapping[int, bytes]) -> None:
-    _check_ids(tokens)
-    ids = {data: token_id for token_id, data in tokens.items()}
-    if b"" in ids:
-        raise VocabularyError(f"token {ids[b'']} is empty: a token holds at least one byte")
-    if len(ids) < len(tokens):
-        twice = next(i for i, data in tokens.items() if ids[data] != i)
-        raise VocabularyError(
-            f"tokens {twice} and {ids[tokens[twice]]} are both {tokens[twice]!r}: keep one of them"
-        )
-    missing = find_missing_bytes(tokens.values())
-    if missing.translate(None, NEVER_IN_UTF8):
-        shown = " ".join(f"{byte:02x}" for byte in missing[:8])
-        more = " ..." if len(missing) > 8 else ""
-        raise VocabularyError(
-            f"the vocabulary lacks {len(missing)} of the 256 single bytes ({shown}{more}), so that "
-            "not every text can be encoded; train it with the full byte alphabet "
-            "(in Hugging Face's trainer: initial_alphabet=ByteLevel.alphabet())"
-        )
-
-
-def _check_merges(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
-    try:
-        spelled = all(tokens[left] + tokens[right] == tokens[new] for left, right, new in merges)
-    except KeyError:
-        spelled = False
-    # Merges that make different tokens are of different pairs.
-    if spelled and len({new for _, _, new in merges}) == len(merges):
-        return
-    if spelled and len({(left, right) for left, right, _ in merges}) == len(merges):
-        return
-    _name_bad_merge(merges, tokens)
-
-
-def _name_bad_merge(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int, bytes]) -> None:
-    seen: dict[tuple[int, int], int] = {}
-    for index, (left, right, new) in enumerate(merges):
-        for token_id in (left, right, new):
-            if token_id not in tokens:
-                raise VocabularyError(
-                    f"merge {index} ({left}, {right}) -> {new}: there is no token {token_id}"
-                )
-        if tokens[left] + tokens[right] != tokens[new]:
-            raise VocabularyError(
-                f"merge {index}: {tokens[left]!r} and {tokens[right]!r} do not make token {new}, "
-                f"which is {tokens[new]!r}"
-            )
-        if seen.setdefault((left, right), index) != index:
-            raise VocabularyError(
-                f"merges {seen[left, right]} and {index} are both "
-                f"({tokens[left]!r}, {tokens[right]!r}): keep the first"
-            )

@@ -14,7 +14,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bpe.backends.protocol import get_backend
+from bpe.backends.choice import get_backend
 from bpe.encoding.added_tokens import special_added_tokens
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError, SettingsError, VocabularyError

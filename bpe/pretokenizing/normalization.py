@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import pyarrow as pa
 
-from bpe.backends.protocol import get_backend, native_core
+from bpe.backends.choice import get_backend, native_core
 from bpe.errors import SettingsError
 from bpe.pretokenizing.normalization_tables import (
     COMBINING,

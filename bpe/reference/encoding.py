@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.protocol import EncodingModel
+from bpe.backends.values import EncodingModel
 from bpe.encoding.added_tokens import AddedSearch, Find, Stretch
 from bpe.encoding.missing_bytes import encodable_bytes
 from bpe.errors import InputError

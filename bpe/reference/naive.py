@@ -37,7 +37,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
-from bpe.backends.protocol import EncodingModel, MergeList, MergeRules
+from bpe.backends.values import EncodingModel, MergeList, MergeRules
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 
 __all__ = ["naive_ids", "naive_merges"]

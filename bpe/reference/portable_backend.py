@@ -9,14 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import (
-    Decoder,
-    Encoder,
-    EncodingModel,
-    MergeList,
-    MergeRules,
-    ProgressCallback,
-)
+from bpe.backends.protocol import Decoder, Encoder
+from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.errors import CountTableError, SettingsError
 from bpe.pretokenizing.schemes import Scheme
 from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder

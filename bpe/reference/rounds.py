@@ -11,13 +11,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
-from bpe.backends.protocol import (
-    MAX_COUNT,
-    CutSegments,
-    MergeRules,
-    SimulatedMerges,
-    StopBefore,
-)
+from bpe.backends.values import MAX_COUNT, CutSegments, MergeRules, SimulatedMerges, StopBefore
 from bpe.errors import CountTableError, SettingsError
 from bpe.reference.encoding import merge_by_rank
 from bpe.reference.training import continue_merges

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import chain, pairwise
 
-from bpe.backends.protocol import MAX_COUNT, MergeList, MergeRules, ProgressCallback, StopBefore
+from bpe.backends.values import MAX_COUNT, MergeList, MergeRules, ProgressCallback, StopBefore
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 from bpe.errors import CountTableError
 

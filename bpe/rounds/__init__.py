@@ -4,11 +4,6 @@ A round has two halves. In the first, shards count pairs (`shard_steps`, `bucket
 driver ranks them (`pair_ranking`) and chooses the heavy ones (`heavy_set`). In the second, shards
 cut their tokens by these and send the distinct stretches; the driver trains on them, takes the
 merges that are certain, and works out what becomes of the shards' ends (`round_driver`,
-`boundaries`, `chain_merging`). `train_in_rounds` does all of it in one process;
+`boundaries`, `chain_merging`). `local_rounds` does all of it in one process;
 `pipelines.training.rounds` does it in a pipeline.
 """
-
-from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
-from bpe.rounds.shard_state import ShardState
-
-__all__ = ["RoundSettings", "ShardState", "train_in_rounds"]

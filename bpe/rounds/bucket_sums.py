@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import MAX_COUNT, Backend, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MAX_COUNT, MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, straddling_pairs
 from bpe.rounds.heavy_set import HeavySet

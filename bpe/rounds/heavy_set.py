@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from bpe.backends.protocol import MergeRules, StopBefore
+from bpe.backends.values import MergeRules, StopBefore
 from bpe.rounds.pair_ranking import (
     PAIR_SCHEMA,
     RankedPairs,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from bpe.backends.protocol import Backend, MergeList, MergeRules, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeList, MergeRules
 from bpe.rounds.boundaries import ShardFix
 from bpe.rounds.bucket_sums import (
     add_pair_tables,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import MergeRules, StopBefore
+from bpe.backends.values import MergeRules, StopBefore
 from bpe.errors import SettingsError
 
 __all__ = [

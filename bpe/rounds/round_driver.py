@@ -15,7 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.backends.protocol import Backend, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeRules
 from bpe.errors import CountTableError
 from bpe.reference.training import base_symbols
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.protocol import Backend, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix
 from bpe.rounds.heavy_set import HeavySet

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow as pa
 from encoder_peers import CORPORA, VOCABULARIES, map_document, prepare_corpus, rank_file, read_ranks
 
-from bpe.backends.protocol import get_backend
+from bpe.backends.choice import get_backend
 from bpe.pretokenizing.schemes import get_scheme
 
 PEER_IDS = 1_000_000

@@ -66,7 +66,7 @@ PEERS = {"tiktoken": tiktoken_encoder, "tokenizers": tokenizers_encoder}
 
 def compare(corpus: str, vocabulary: str, peer: str, options: argparse.Namespace) -> bool:
     """Compare one corpus; whether everything was equal."""
-    from bpe.backends.protocol import get_backend
+    from bpe.backends.choice import get_backend
 
     theirs = PEERS[peer](vocabulary, options.folder)
     if theirs is None:

@@ -146,7 +146,7 @@ def kernel_alone(path: Path, folder: Path, workers: int) -> float:
     """Read, encode, hash, write and synchronize stretches of text as long as units."""
     import pyarrow as pa
 
-    from bpe.backends.protocol import get_backend
+    from bpe.backends.choice import get_backend
 
     encoder = get_backend("native").make_encoder(load_model("gpt2", folder).encoding_model)
     stretches = [

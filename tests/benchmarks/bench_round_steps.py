@@ -25,7 +25,7 @@ import pyarrow as pa
 from bench_train import CORPORA, prepare
 
 from bpe.backends.native_backend import NativeBackend
-from bpe.backends.protocol import CutSegments, MergeRules, SimulatedMerges, StopBefore
+from bpe.backends.values import CutSegments, MergeRules, SimulatedMerges, StopBefore
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.reference.training import base_symbols
 from bpe.rounds.run_coding import decode_segments, encode_runs

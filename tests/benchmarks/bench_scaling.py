@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "bpe-bench")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
-    from bpe.backends.protocol import get_backend
+    from bpe.backends.choice import get_backend
 
     print(platform.platform(), f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     print("command:", " ".join(sys.argv))

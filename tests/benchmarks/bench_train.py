@@ -87,7 +87,8 @@ class PeakMemory:
 
 
 def ours(path: Path, threads: int, *, raw: bool) -> Callable[[], int]:
-    from bpe.backends.protocol import MergeRules, get_backend
+    from bpe.backends.choice import get_backend
+    from bpe.backends.values import MergeRules
     from bpe.pretokenizing.schemes import get_scheme
 
     backend = get_backend("native")

@@ -90,7 +90,7 @@ def map_document(path: Path) -> pa.LargeBinaryArray:
 
 def ours(vocabulary: str, folder: Path, threads: int = 1) -> Callable[[Path], int]:
     """This library's native encoder."""
-    from bpe.backends.protocol import get_backend
+    from bpe.backends.choice import get_backend
 
     encoder = get_backend("native").make_encoder(load_model(vocabulary, folder).encoding_model)
     return lambda path: len(encoder.encode_array(map_document(path), threads=threads).values)

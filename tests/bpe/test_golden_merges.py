@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 import zstandard
 
-from bpe.backends.protocol import Backend, MergeList, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeList, MergeRules
 from bpe.pretokenizing.schemes import get_scheme
 
 Merges = list[tuple[bytes, bytes]]

@@ -18,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe import SettingsError, Tokenizer, count_pretokens, get_scheme, train, train_raw
-from bpe.backends.protocol import Backend, MergeRules, count_words_in, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeRules, count_words_in
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
 from bpe.rounds.shard_state import ShardState

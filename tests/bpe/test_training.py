@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import MAX_COUNT, TIE_ORDERS, Backend, MergeList, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MAX_COUNT, TIE_ORDERS, MergeList, MergeRules
 from bpe.counting import count_pretokens
 from bpe.errors import BpeError, CountTableError, InputError, SettingsError
 from bpe.reference.naive import naive_merges

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import EncodingModel
+from bpe.backends.values import EncodingModel
 from bpe.errors import InputError
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.reference.encoding import ReferenceEncoder
@@ -157,7 +157,7 @@ def test_long_pieces_of_one_hash_are_told_apart() -> None:
 # for the short ones. A cache of 1 MiB may take a few times that in all.
 MEMORY_SCRIPT = """
 from pathlib import Path
-from bpe.backends.protocol import EncodingModel
+from bpe.backends.values import (EncodingModel)
 from bpe.backends.native_backend import NativeBackend
 from bpe.pretokenizing.schemes import get_scheme
 model = EncodingModel({byte: bytes([byte]) for byte in range(256)}, [], False, get_scheme("gpt2"))
@@ -242,7 +242,7 @@ def test_words_longer_than_a_batch(scheme: str) -> None:
 def _trained_on(
     unit: str, rng: random.Random
 ) -> tuple[dict[int, bytes], list[tuple[int, int, int]]]:
-    from bpe.backends.protocol import MergeRules
+    from bpe.backends.values import MergeRules
 
     text = "".join(rng.choice(unit) for _ in range(500)) + unit * 100
     documents = pa.array([text.encode()], pa.large_binary())

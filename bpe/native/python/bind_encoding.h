@@ -34,7 +34,7 @@ std::vector<AddedToken> read_added(const std::vector<AddedRow>& rows) {
   return added;
 }
 
-// Bits of `Find` in bpe/backends/protocol.py.
+// Bits of `Find` in bpe/encoding/added_tokens.py.
 AddedSearch search_of(unsigned find) {
   return {(find & 1) != 0, (find & 2) != 0, (find & 4) == 0, (find & 8) == 0};
 }

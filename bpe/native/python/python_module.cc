@@ -160,7 +160,7 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 
 }  // namespace
 
-// Of what bpe/_native.pyi declares; as in bpe/backends/protocol.py, which refuses another one.
+// Of what bpe/_native.pyi declares; as in bpe/backends/choice.py, which refuses another one.
 constexpr int kInterface = 6;
 
 PYBIND11_MODULE(_native, module) {

@@ -13,7 +13,7 @@
 
 namespace beam_bpe {
 
-// What no merge may make; the fields of bpe.backends.protocol.MergeRules.
+// What no merge may make; the fields of bpe.backends.values.MergeRules.
 struct TokenLimits {
   uint64_t max_token_bytes = 0;              // longest token; 0: no limit
   uint64_t max_words = 0;                    // words in a token; 0: no limit
@@ -57,7 +57,7 @@ class MergeLimits {
   }
 
  private:
-  // Words of a token, as bpe.backends.protocol.count_words_in has it: what stands between spaces.
+  // Words of a token, as bpe.backends.values.count_words_in has it: what stands between spaces.
   static uint64_t words_in(std::string_view left, std::string_view right) {
     uint64_t words = 0;
     bool in_word = false;

@@ -17,7 +17,7 @@ LearnedMerges train_words(const BinaryColumn& words, const Int64Column& counts,
 LearnedMerges train_raw(const BinaryColumn& documents, const TrainingRules& rules,
                         const TrainingProgress& progress);
 
-// A reason's name in bpe.backends.protocol.MergeList.
+// A reason's name in bpe.backends.values.MergeList.
 const char* name_of(StopReason reason);
 
 }  // namespace beam_bpe

@@ -15,8 +15,8 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bpe.backends.choice import get_backend
 from bpe.backends.process_memory import bound_free_memory
-from bpe.backends.protocol import get_backend
 from bpe.errors import BpeError, OutputError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job

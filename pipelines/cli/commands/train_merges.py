@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from bpe.backends.choice import get_backend
 from bpe.backends.process_memory import give_back_memory
-from bpe.backends.protocol import get_backend
 from bpe.errors import OutputError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe.backends.protocol import StopBefore, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.values import StopBefore
 from bpe.rounds.boundaries import check_neighbours
 from bpe.rounds.bucket_sums import add_pair_tables, rank_bucket
 from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from bpe.backends.protocol import MergeRules, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.values import MergeRules
 from bpe.errors import OutputError
 from bpe.rounds.heavy_set import FIRST_COVERAGE, HeavySet, choose_heavy, next_coverage
 from bpe.rounds.round_driver import RoundResult, accept_merges, rank_all, training_end

@@ -56,7 +56,7 @@ class RoundsResult:
 
     Attributes:
         merges: `schemas.MERGES`.
-        stop_reason: as in `bpe.backends.protocol.MergeList`.
+        stop_reason: as in `bpe.backends.values.MergeList`.
         rounds: one row a round.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import apache_beam as beam
 
-from bpe.backends.protocol import get_backend
+from bpe.backends.choice import get_backend
 from bpe.rounds.boundaries import check_neighbours
 from bpe.rounds.bucket_sums import BucketSegments, add_segment_tables, limit_segments
 from bpe.rounds.shard_steps import SEGMENT_SCHEMA, cut_shard

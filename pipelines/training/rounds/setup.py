@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from bpe.backends.protocol import MergeRules
+from bpe.backends.values import MergeRules
 
 __all__ = ["RoundSetup", "ShardTask"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backends.protocol import MergeList, MergeRules
+from bpe.backends.values import MergeList, MergeRules
 from bpe.tokenizer import Tokenizer
 from bpe.training import make_rules, make_tokenizer
 from pipelines.corpus.settings import digest_of

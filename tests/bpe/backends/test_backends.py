@@ -15,17 +15,19 @@ from typing import Any
 
 import pytest
 
-from bpe.backends import protocol as backend_module
+import bpe
+from bpe.backends import choice
+from bpe.backends.choice import NATIVE_INTERFACE, get_backend
 from bpe.backends.process_memory import bound_free_memory, give_back_memory
-from bpe.backends.protocol import NATIVE_INTERFACE, Backend, Decoder, Encoder, get_backend
+from bpe.backends.protocol import Backend, Decoder, Encoder
 from bpe.errors import BackendError, SettingsError
 from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder
 from bpe.reference.portable_backend import PythonBackend
 
 CACHED = (
-    backend_module._python_backend,
-    backend_module._native_backend,
-    backend_module._best_backend,
+    choice._python_backend,
+    choice._native_backend,
+    choice._best_backend,
 )
 
 
@@ -114,15 +116,15 @@ def test_a_core_of_other_sources_is_refused(
     monkeypatch.setenv("BPE_BACKEND", "auto")
     with pytest.warns(RuntimeWarning, match=message):
         assert get_backend().name == "python"
-    backend_module.native_core_if_there.cache_clear()
+    choice.native_core_if_there.cache_clear()
     bound_free_memory()
     give_back_memory()
-    backend_module.native_core_if_there.cache_clear()
+    choice.native_core_if_there.cache_clear()
 
 
 def test_the_interface_has_a_new_number_when_it_changes() -> None:
-    stub = Path(backend_module.__file__).with_name("_native.pyi")
+    stub = Path(bpe.__file__).with_name("_native.pyi")
     text = re.sub(r'""".*?"""', "", stub.read_text(encoding="utf-8"), flags=re.DOTALL)
     digest = hashlib.sha256("".join(text.split()).encode()).hexdigest()[:16]
-    # A changed digest wants a new number here, in bpe/backends/protocol.py and in python_module.cc.
+    # A changed digest wants a new number here, in bpe/backends/choice.py and in python_module.cc.
     assert {NATIVE_INTERFACE: digest} == {6: "fe9eff7c4c426434"}

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import EncodingModel
+from bpe.backends.values import EncodingModel
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import InputError, SettingsError
 from bpe.pretokenizing.schemes import SCHEME_NAMES, get_scheme

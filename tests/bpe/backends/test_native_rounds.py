@@ -11,12 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import (
-    MAX_COUNT,
-    Backend,
-    CutSegments,
-    MergeRules,
-)
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MAX_COUNT, CutSegments, MergeRules
 from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.reference.portable_backend import PythonBackend
 from bpe.rounds.run_coding import encode_runs

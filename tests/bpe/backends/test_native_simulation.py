@@ -9,13 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import (
-    MAX_COUNT,
-    Backend,
-    MergeRules,
-    StopBefore,
-    count_words_in,
-)
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MAX_COUNT, MergeRules, StopBefore, count_words_in
 from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.reference.portable_backend import PythonBackend
 from bpe.reference.training import base_symbols

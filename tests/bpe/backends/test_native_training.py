@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import TIE_ORDERS, MergeList, MergeRules
+from bpe.backends.values import TIE_ORDERS, MergeList, MergeRules
 from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.reference.portable_backend import PythonBackend
 

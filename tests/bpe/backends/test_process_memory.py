@@ -22,7 +22,7 @@ import json
 from pathlib import Path
 import numpy as np
 import pyarrow as pa
-from bpe.backends.protocol import EncodingModel
+from bpe.backends.values import (EncodingModel)
 from bpe.json_rows import scan_json_rows
 from bpe.backends.native_backend import NativeBackend
 from bpe.backends.process_memory import bound_free_memory, give_back_memory, large_buffer

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe import InputError, SettingsError, Tokenizer, VocabularyError
-from bpe.backends.protocol import get_backend
+from bpe.backends.choice import get_backend
 from bpe.encoding.added_tokens import AddedSearch, AddedToken, Find
 from bpe.encoding.printable_bytes import to_printable
 from bpe.formats.tokenizer_json import render_tokenizer_json

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bpe import InputError, Tokenizer, VocabularyError
-from bpe.backends.protocol import Backend, EncodingModel
+from bpe.backends.protocol import Backend
+from bpe.backends.values import EncodingModel
 from bpe.encoding.missing_bytes import NEVER_IN_UTF8, MissingBytes
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.pretokenizing.schemes import get_scheme

@@ -13,7 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe import ModelFileError, SettingsError, Tokenizer, VocabularyError, load_tokenizer
-from bpe.backends.protocol import Backend, EncodingModel, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
+from bpe.backends.values import EncodingModel
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.formats.tiktoken_ranks import PUBLISHED_FILES
 from bpe.pretokenizing.schemes import get_scheme

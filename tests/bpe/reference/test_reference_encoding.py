@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe.backends.protocol import Backend, Encoder, EncodingModel
+from bpe.backends.protocol import Backend, Encoder
+from bpe.backends.values import EncodingModel
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER, from_printable
 from bpe.errors import VocabularyError
 from bpe.pretokenizing.schemes import get_scheme

@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.backends.protocol import Backend, MergeRules
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeRules
 from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
 from bpe.rounds.round_driver import RoundResult, base_tokens
 from bpe.rounds.shard_state import ShardState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from bpe.backends.protocol import MergeRules
+from bpe.backends.values import MergeRules
 from bpe.rounds.pair_ranking import PAIR_SCHEMA
 from bpe.rounds.round_driver import base_tokens
 from bpe.rounds.run_coding import decode_runs

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bpe.backends.protocol import MergeRules, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.values import MergeRules
 from bpe.errors import CountTableError
 from bpe.rounds import (
     bucket_sums,

@@ -10,7 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bpe.backends.protocol import Backend, MergeRules, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
+from bpe.backends.values import MergeRules
 from bpe.errors import CountTableError, SettingsError
 from bpe.rounds.local_rounds import RoundSettings, train_in_rounds
 from tests.bpe.rounds.round_cases import (

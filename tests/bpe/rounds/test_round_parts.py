@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from bpe.backends.protocol import Backend, get_backend
+from bpe.backends.choice import get_backend
+from bpe.backends.protocol import Backend
 from bpe.errors import CountTableError
 from bpe.rounds.boundaries import BoundaryRecord, ShardFix, check_neighbours, straddling_pairs
 from bpe.rounds.bucket_sums import (

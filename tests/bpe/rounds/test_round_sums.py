@@ -10,7 +10,7 @@ from itertools import pairwise
 import pyarrow as pa
 import pytest
 
-from bpe.backends.protocol import MAX_COUNT, StopBefore
+from bpe.backends.values import MAX_COUNT, StopBefore
 from bpe.errors import CountTableError
 from bpe.rounds.bucket_sums import (
     add_pair_tables,

@@ -62,7 +62,7 @@ def native_sources() -> list[str]:
 
 def flags_of_file(source: str) -> list[str]:
     """The flags that this source file needs beside those of all files."""
-    if source.endswith("python_module.cc"):
+    if Path(source).parent.name == "python":
         # pybind11's headers shadow names of their own. A thread that is ended unwinds without an
         # exception object, which UBSan takes for a reference to null wherever it is caught.
         return ["-Wno-shadow", *(["-fno-sanitize=null"] if os.environ.get("BPE_SANITIZE") else [])]

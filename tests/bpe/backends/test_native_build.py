@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import tarfile
@@ -11,6 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+NATIVE = ROOT / "bpe" / "native"
+PYTHON_HEADER = re.compile(r"#include [<\"](pybind11/|Python\.h|python/(python_|bind))")
 
 
 def run_setup(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -31,7 +34,7 @@ def test_the_source_distribution_holds_every_native_file(tmp_path: Path) -> None
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    native = {str(file.relative_to(ROOT)) for file in (ROOT / "bpe" / "native").iterdir()}
+    native = {str(file.relative_to(ROOT)) for file in NATIVE.rglob("*.*")}
     assert len(native) > 30
     assert native <= names
     assert {"setup.py", "pyproject.toml", "bpe/_native.pyi", "bpe/py.typed"} <= names
@@ -51,3 +54,12 @@ def test_a_compiler_that_fails_gives_a_hint_or_a_warning(tmp_path: Path) -> None
     skipped = run_setup("build_ext", *folders, **no_compiler, BPE_NO_NATIVE="1")
     assert skipped.returncode == 0, skipped.stderr
     assert not list((tmp_path / "lib").rglob("*.so"))
+
+
+def test_the_core_is_free_of_pythons_headers_and_bindings_compile_apart() -> None:
+    for file in NATIVE.rglob("*.*"):
+        if file.parent.name != "python":
+            assert not PYTHON_HEADER.search(file.read_text(encoding="utf-8")), file
+    bindings = {file.stem for file in (NATIVE / "python").glob("bind_*.cc")}
+    assert {"bind_counting", "bind_encoding", "bind_rounds", "bind_training"} <= bindings
+    assert not list(NATIVE.rglob("bind_*.h"))

@@ -1,7 +1,5 @@
 // Encoders and decoders, as Python sees them.
-//
-// Part of python_module.cc, the one translation unit with Python's headers.
-#pragma once
+#include "python/bind.h"
 
 #include <pybind11/numpy.h>
 
@@ -14,7 +12,8 @@
 #include <vector>
 
 #include "encode/batch_encoder.h"
-#include "python/bind_columns.h"
+#include "encode/recover_merges.h"
+#include "python/python_columns.h"
 #include "memory/errors.h"
 #include "scan/isa_scans.h"
 #include "memory/page_pool.h"
@@ -235,6 +234,17 @@ class PythonDecoder {
   std::unique_ptr<TokenDecoder> decoder_;
 };
 
+py::tuple recover_merges_from_python(const py::object& tokens) {
+  const ImportedColumn column(tokens);
+  const BinaryColumn view = column.binary("tokens");
+  return to_python([&] {
+    const WithoutGil released;
+    return to_columns(recover_merges(view));
+  }());
+}
+
+}  // namespace
+
 void define_encoding(py::module_& module) {
   py::class_<PythonEncoder>(module, "Encoder")
       .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
@@ -259,7 +269,7 @@ void define_encoding(py::module_& module) {
       .def("decode", &PythonDecoder::decode, py::arg("ids"))
       .def("decode_lists", &PythonDecoder::decode_lists, py::arg("ids"), py::arg("offsets"),
            py::kw_only(), py::arg("threads"));
+  module.def("recover_merges", &recover_merges_from_python, py::arg("tokens"));
 }
 
-}  // namespace
 }  // namespace beam_bpe

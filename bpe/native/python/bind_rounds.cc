@@ -1,15 +1,13 @@
 // The steps of training in rounds, as Python sees them.
-//
-// Part of python_module.cc, the one translation unit with Python's headers.
-#pragma once
+#include "python/bind.h"
 
 #include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
 
-#include "python/bind_columns.h"
-#include "python/bind_training.h"
+#include "python/python_columns.h"
+#include "python/training_arguments.h"
 #include "rounds/merge_applier.h"
 #include "train/pair_counts.h"
 #include "rounds/round_simulation.h"
@@ -155,6 +153,8 @@ py::tuple simulate_merges_from_python(
   }());
 }
 
+}  // namespace
+
 void define_rounds(py::module_& module) {
   module.def("count_state_pairs", &count_state_pairs, py::arg("ids"), py::arg("offsets"),
              py::arg("weights"), py::arg("tokens"), py::kw_only(), py::arg("max_token_bytes"),
@@ -171,5 +171,4 @@ void define_rounds(py::module_& module) {
              py::arg("forbidden_parts"), py::arg("spare_seams") = TrainingRules().spare_seams);
 }
 
-}  // namespace
 }  // namespace beam_bpe

@@ -1,12 +1,10 @@
 // The counter of words, as Python sees it.
-//
-// Part of python_module.cc, the one translation unit with Python's headers.
-#pragma once
+#include "python/bind.h"
 
 #include <optional>
 #include <string>
 
-#include "python/bind_columns.h"
+#include "python/python_columns.h"
 #include "scan/isa_scans.h"
 #include "count/word_counter.h"
 
@@ -28,6 +26,8 @@ py::tuple drain_counter(WordCounter& counter) {
   }());
 }
 
+}  // namespace
+
 void define_counting(py::module_& module) {
   py::class_<WordCounter>(module, "WordCounter")
       .def(py::init([](const std::optional<std::string>& scheme, int threads) {
@@ -48,5 +48,4 @@ void define_counting(py::module_& module) {
       .def("drain", &drain_counter);
 }
 
-}  // namespace
 }  // namespace beam_bpe

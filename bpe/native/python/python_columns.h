@@ -1,6 +1,4 @@
 // Between Python and the core: the interpreter's lock, and Arrow columns in both directions.
-//
-// Part of python_module.cc, the one translation unit with Python's headers.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -20,7 +18,6 @@
 namespace py = pybind11;
 
 namespace beam_bpe {
-namespace {
 
 // Where the interpreter is ending, a thread that asks for its lock is ended on the spot. Unwinding
 // its C++ frames would touch Python objects without the lock, and abort in a destructor: such a
@@ -64,17 +61,7 @@ void with_gil(const Work& work) {
 // An Arrow column that Python handed in, kept alive while the core reads it.
 class ImportedColumn {
  public:
-  explicit ImportedColumn(const py::object& column) {
-    // Python runs in this call, and may end the thread: no object of ours may be alive in it that
-    // unwinding would release without the lock.
-    PyObject* found = nullptr;
-    sleep_if_ended(
-        [&] { found = PyObject_CallMethod(column.ptr(), "__arrow_c_array__", nullptr); });
-    if (found == nullptr) throw py::error_already_set();
-    const auto capsules = py::reinterpret_steal<py::tuple>(found);
-    schema_ = capsules[0];
-    array_ = capsules[1];
-  }
+  explicit ImportedColumn(const py::object& column);
 
   const ArrowSchema& schema() const { return *schema_.get_pointer<ArrowSchema>(); }
   const ArrowArray& array() const { return *array_.get_pointer<ArrowArray>(); }
@@ -94,41 +81,17 @@ class ExportedColumn {
   explicit ExportedColumn(OwnedColumn column) : column_(std::move(column)) {}
 
   // `schema`: the type that the consumer would like; the protocol lets us ignore it.
-  py::tuple export_capsules(const py::object& schema) {
-    static_cast<void>(schema);
-    if (taken_) throw py::value_error("this column was handed over already");
-    taken_ = true;
-    auto* exported_schema = new ArrowSchema;
-    auto* exported_array = new ArrowArray;
-    export_column(std::move(column_), exported_schema, exported_array);
-    return py::make_tuple(
-        py::capsule(exported_schema, "arrow_schema", &drop<ArrowSchema, capsule_name_schema>),
-        py::capsule(exported_array, "arrow_array", &drop<ArrowArray, capsule_name_array>));
-  }
+  py::tuple export_capsules(const py::object& schema);
 
  private:
-  static constexpr const char* capsule_name_schema() { return "arrow_schema"; }
-  static constexpr const char* capsule_name_array() { return "arrow_array"; }
-
-  // A consumer marks what it took as released; what nobody took is released here.
-  template <class Structure, const char* (*Name)()>
-  static void drop(PyObject* capsule) {
-    auto* structure = static_cast<Structure*>(PyCapsule_GetPointer(capsule, Name()));
-    if (structure->release != nullptr) structure->release(structure);
-    delete structure;
-  }
-
   OwnedColumn column_;
   bool taken_ = false;
 };
 
-py::tuple to_python(std::vector<OwnedColumn> columns) {
-  py::tuple exported(columns.size());
-  for (size_t i = 0; i < columns.size(); ++i) {
-    exported[i] = ExportedColumn(std::move(columns[i]));
-  }
-  return exported;
-}
+// Each column, to be handed over.
+py::tuple to_python(std::vector<OwnedColumn> columns);
 
-}  // namespace
+// Tells Python of `Column`, which each module has for itself.
+void define_columns(py::module_& module);
+
 }  // namespace beam_bpe

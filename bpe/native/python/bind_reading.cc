@@ -1,0 +1,95 @@
+// What serves reading and writing files, as Python sees it.
+#include "python/bind.h"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "io/file_writing.h"
+#include "io/json_rows.h"
+#include "io/text_checks.h"
+#include "python/python_columns.h"
+
+namespace beam_bpe {
+namespace {
+
+// The bytes of an object that has a buffer: bytes, memoryview, NumPy or Arrow buffer.
+class Bytes {
+ public:
+  explicit Bytes(const py::buffer& object) : info_(object.request()) {
+    if (info_.ndim != 1 || info_.itemsize != 1 || (info_.size > 1 && info_.strides[0] != 1)) {
+      throw py::type_error("a buffer of bytes, one behind the other, is needed");
+    }
+  }
+  std::string_view view() const {
+    return {static_cast<const char*>(info_.ptr), static_cast<size_t>(info_.size)};
+  }
+
+ private:
+  py::buffer_info info_;
+};
+
+std::optional<py::tuple> scan_json_rows_from_python(const py::buffer& data,
+                                                    const py::object& starts,
+                                                    const py::object& ends, const JsonPath& text,
+                                                    const JsonPath& id) {
+  const ImportedColumn start_column(starts);
+  const ImportedColumn end_column(ends);
+  const Int64Column start_view = start_column.int64("starts");
+  const Int64Column end_view = end_column.int64("ends");
+  const Bytes bytes(data);
+  std::optional<std::vector<OwnedColumn>> columns;
+  {
+    const WithoutGil released;
+    std::optional<JsonRows> rows = scan_json_rows(bytes.view(), start_view, end_view, text, id);
+    if (rows) columns = to_columns(std::move(*rows), !id.empty());
+  }
+  if (!columns) return std::nullopt;
+  return to_python(std::move(*columns));
+}
+
+std::vector<int64_t> count_text_features_from_python(const py::object& texts,
+                                                     const py::bytes& whole) {
+  const ImportedColumn column(texts);
+  const BinaryColumn view = column.binary("texts");
+  const std::string_view marks(whole);
+  const WithoutGil released;
+  const TextFeatures found = count_text_features(view, marks);
+  return {found.empty, found.whitespace_only, found.invalid_utf8, found.nul, found.cr, found.crlf};
+}
+
+ExportedColumn find_byte_from_python(const py::buffer& data, uint8_t byte, size_t start) {
+  const Bytes bytes(data);
+  const WithoutGil released;
+  std::vector<int64_t> found = find_byte(bytes.view(), static_cast<char>(byte), start);
+  OwnedColumn column{"l", static_cast<int64_t>(found.size()), {}, {}};
+  column.buffers.push_back(own_buffer(std::move(found)));
+  return ExportedColumn(std::move(column));
+}
+
+int64_t longest_string_from_python(const py::buffer& data) {
+  const Bytes bytes(data);
+  const WithoutGil released;
+  return longest_string(bytes.view());
+}
+
+}  // namespace
+
+void define_reading(py::module_& module) {
+  module.def(
+      "start_writing",
+      [](int file, int64_t start, int64_t size) {
+        const WithoutGil released;
+        start_writing(file, start, size);
+      },
+      py::arg("file"), py::arg("start"), py::arg("size"));
+  module.def("scan_json_rows", &scan_json_rows_from_python, py::arg("data"), py::arg("starts"),
+             py::arg("ends"), py::kw_only(), py::arg("text_path"), py::arg("id_path"));
+  module.def("count_text_features", &count_text_features_from_python, py::arg("texts"),
+             py::arg("whole"));
+  module.def("find_byte", &find_byte_from_python, py::arg("data"), py::arg("byte"),
+             py::arg("start"));
+  module.def("longest_string", &longest_string_from_python, py::arg("data"));
+}
+
+}  // namespace beam_bpe

@@ -1,6 +1,6 @@
 """Exact byte-level BPE: counting, training, encoding, and the file formats of tokenizers.
 
-Everything public is here, except the character-level teaching mode in `bpe.symbols`.
+Everything public is here.
 """
 
 from __future__ import annotations

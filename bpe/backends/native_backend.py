@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe import _native
 from bpe.backends.native_rounds import NativeRounds, rule_arguments
 from bpe.backends.protocol import Decoder, Encoder
 from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
+from bpe.backends.word_counts import check_word_counts
 from bpe.encoding.added_tokens import AddedToken, Find, Stretch
 from bpe.encoding.dense_ids import SparseEncoder, are_dense
 from bpe.encoding.id_arrays import join_id_lists
 from bpe.encoding.missing_bytes import encodable_bytes
-from bpe.errors import CountTableError, SettingsError
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.schemes import Scheme
 
@@ -75,12 +74,7 @@ class NativeBackend(NativeRounds):
         count below 1, a word twice, or a pair count above `MAX_COUNT`.
         Memory: 8 to 15 bytes for each byte of the words, 4 for each word.
         """
-        if rules.tie_order == "first" and first_positions is None:
-            raise SettingsError(
-                "tie order 'first' needs the first position of each word: "
-                "count with first_positions=True"
-            )
-        _check_words(words, counts)
+        check_word_counts(words, counts, first_positions, rules)
         return MergeList(
             *_native.train_words(
                 words, counts, first_positions, **rule_arguments(rules), progress=progress
@@ -236,21 +230,6 @@ def _decodable(ids: pa.Array) -> pa.Array:
 
 def _has_scan(scheme: Scheme) -> bool:
     return scheme.is_named and scheme.name != "none"
-
-
-def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
-    lowest = pc.min(counts).as_py()
-    if lowest is not None and lowest < 1:
-        word = words[pc.index(counts, lowest).as_py()].as_py()
-        raise CountTableError(f"word {word!r} has count {lowest}: counts start at 1")
-    if len(words) < 2 or pc.all(pc.less(words[:-1], words[1:])).as_py():
-        return  # in ascending order, as counting leaves them
-    if pc.count_distinct(words).as_py() == len(words):
-        return
-    repeats = pc.value_counts(words)
-    worst = pc.index(repeats.field("counts"), pc.max(repeats.field("counts"))).as_py()
-    word = repeats.field("values")[worst].as_py()
-    raise CountTableError(f"word {word!r} has several counts: add them up first")
 
 
 def can_cut(scheme: Scheme, added: Sequence[AddedToken], find: Find) -> bool:

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from bpe.backends.protocol import Decoder, Encoder
 from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
-from bpe.errors import CountTableError, SettingsError
+from bpe.backends.word_counts import check_word_counts
 from bpe.pretokenizing.schemes import Scheme
 from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder
 from bpe.reference.ranks import recover_merges
@@ -73,14 +72,9 @@ class PythonBackend(ReferenceRounds):
         first_positions is needed by the tie order `first` alone. Raises `CountTableError` for a
         count below 1, a word twice, or a pair count above `MAX_COUNT`.
         """
-        _check_words(words, counts)
+        check_word_counts(words, counts, first_positions, rules)
         rows = list(zip(words.to_pylist(), counts.to_pylist(), strict=True))
-        if rules.tie_order == "first":
-            if first_positions is None:
-                raise SettingsError(
-                    "tie order 'first' needs the first position of each word: "
-                    "count with first_positions=True"
-                )
+        if rules.tie_order == "first" and first_positions is not None:
             # Pre-tokens do not overlap: the order of their starts is the order of their places.
             order = np.argsort(first_positions.to_numpy(), kind="stable")
             rows = [rows[index] for index in order.tolist()]
@@ -112,17 +106,3 @@ class PythonBackend(ReferenceRounds):
 
 def _to_bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _check_words(words: pa.LargeBinaryArray, counts: pa.Int64Array) -> None:
-    if len(words) == 0:
-        return
-    lowest = pc.min(counts).as_py()
-    if lowest < 1:
-        word = words[pc.index(counts, lowest).as_py()].as_py()
-        raise CountTableError(f"word {word!r} has count {lowest}: counts start at 1")
-    if pc.count_distinct(words).as_py() < len(words):
-        repeats = pc.value_counts(words)
-        worst = pc.index(repeats.field("counts"), pc.max(repeats.field("counts"))).as_py()
-        word = repeats.field("values")[worst].as_py()
-        raise CountTableError(f"word {word!r} has several counts: add them up first")

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.errors import OutputError
+from pipelines.corpus.splitmix64 import splitmix64
 
 if TYPE_CHECKING:
     # Brings Beam, which readers of names of splits do without.
@@ -23,16 +24,7 @@ __all__ = ["DocumentKeys", "hash_integers", "hash_strings", "shuffle_keys"]
 
 _Hashes = npt.NDArray[np.uint64]
 _MASK = (1 << 64) - 1
-_GOLDEN = 0x9E3779B97F4A7C15
 _SHUFFLE_DOMAIN = 0x5CA77E12
-
-
-def _mix(state: _Hashes) -> _Hashes:
-    """SplitMix64's finalizer; every bit of the input moves every bit of the output."""
-    state = state + np.uint64(_GOLDEN)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))
 
 
 def hash_integers(columns: list[npt.NDArray[np.int64]], seed: int) -> _Hashes:
@@ -42,9 +34,9 @@ def hash_integers(columns: list[npt.NDArray[np.int64]], seed: int) -> _Hashes:
         columns: int64, at least one, all of the same length.
         seed: any integer; its low 64 bits count.
     """
-    state = _mix(np.full(len(columns[0]), seed & _MASK, np.uint64))
+    state = splitmix64(np.full(len(columns[0]), seed & _MASK, np.uint64))
     for column in columns:
-        state = _mix(state ^ column.astype(np.uint64))
+        state = splitmix64(state ^ column.astype(np.uint64))
     return state
 
 
@@ -63,7 +55,7 @@ def hash_strings(strings: pa.Array, seed: int) -> _Hashes:
     for index in range(int(words[0]) if len(words) else 0):
         rows = order[: np.searchsorted(-words, -index, side="left")]
         words_there = _words(data, starts[rows] + 8 * index, lengths[rows] - 8 * index)
-        state[rows] = _mix(state[rows] ^ words_there)
+        state[rows] = splitmix64(state[rows] ^ words_there)
     return state
 
 

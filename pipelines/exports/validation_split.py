@@ -10,20 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bpe.errors import SettingsError
+from pipelines.corpus.splitmix64 import GOLDEN, splitmix64
 from pipelines.exports.shard_source import ShardSource, TokenBatch
 from schemas.export_record import ExportedSide
 
 __all__ = ["HeldOut", "check_held_out", "held_out_of"]
 
 _BLOCK = 1 << 20
-
-
-def _mix(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers spread evenly over 64 bits (the finalizer of SplitMix64)."""
-    mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 class HeldOut:
@@ -64,7 +57,7 @@ class HeldOut:
         self._next += int(ends.sum())
         if self._first is not None:
             return number >= self._first
-        return _mix(number.astype(np.uint64)) < self._limit
+        return splitmix64(number.astype(np.uint64) * GOLDEN) < self._limit
 
 
 def held_out_of(source: ShardSource, fraction: float | None) -> HeldOut | None:

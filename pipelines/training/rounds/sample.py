@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.corpus.splitmix64 import splitmix64
 from pipelines.training.rounds.options import Sample
 
 __all__ = ["in_sample"]
@@ -29,16 +30,7 @@ def in_sample(sample: Sample, files: _Positions, starts: _Positions) -> npt.NDAr
     """
     if sample.share >= 1:
         return np.ones(len(starts), np.bool_)
-    seed = _mix(np.array([sample.seed % _RANGE], np.uint64))
-    hashes = _mix(_mix(seed ^ files.astype(np.uint64)) ^ starts.astype(np.uint64))
+    seed = splitmix64(np.array([sample.seed % _RANGE], np.uint64))
+    hashes = splitmix64(splitmix64(seed ^ files.astype(np.uint64)) ^ starts.astype(np.uint64))
     kept: npt.NDArray[np.bool_] = hashes < np.uint64(sample.share * _RANGE)
     return kept
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A hash of 64 bits: each input bit changes about half of the output bits."""
-    with np.errstate(over="ignore"):
-        values = values + np.uint64(0x9E3779B97F4A7C15)
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return values ^ (values >> np.uint64(31))

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from pipelines.encoding.encode_rows import EncodeToBatches
     from pipelines.encoding.resume import begin_run, find_finished_units, remove_stale_files
     from pipelines.encoding.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
+    from pipelines.encoding.write_manifest import write_manifest
     from pipelines.shards.encode_settings import EncodeSettings
-    from pipelines.shards.manifest import write_manifest
     from pipelines.shards.read_token_shards import ReadTokenShards
     from pipelines.shards.token_shards import TokenShards
     from pipelines.shards.tokenizer_files import save_copy
@@ -89,7 +89,7 @@ _HOMES = {
     "plan_buckets": "pipelines.encoding.shuffle_buckets",
     "remove_stale_files": "pipelines.encoding.resume",
     "save_copy": "pipelines.shards.tokenizer_files",
-    "write_manifest": "pipelines.shards.manifest",
+    "write_manifest": "pipelines.encoding.write_manifest",
 }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
 
 from bpe.errors import SettingsError
 from pipelines.corpus.read_options import parse_separator
+from pipelines.storage.wording import LARGEST_NUMBER, LONGEST_NUMBER, shown_value, whole_number
 from pipelines.training.rounds.options import FIRST_BYTES_NAMES, SegmentBudget
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "parse_sample",
     "parse_size",
     "parse_vocab_sizes",
-    "whole_number",
 ]
 
 LEAST_CUT_SIZE = 1 << 10
@@ -39,40 +38,10 @@ _UNITS = {
     "tib": 1 << 40,
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]*)", re.ASCII)
-_NUMBER = re.compile(r"-?\d+", re.ASCII)
-# Numbers and sizes go into 64-bit integers; ids are 32-bit.
-_LARGEST = 2**63 - 1
+_VOCAB_SIZE = re.compile(r"(-?\d+)(k|Ki|)", re.ASCII)
+_THOUSANDS = {"": 1, "k": 1000, "Ki": 1024}
+# Ids are 32-bit.
 _LARGEST_VOCABULARY = 2**32
-# Longer numbers are refused unread: Python refuses to convert thousands of digits.
-_LONGEST = 40
-_SHOWN = 60
-
-
-def whole_number(least: int = 1, most: int = _LARGEST) -> Callable[[str], int]:
-    """A type for whole numbers.
-
-    Args:
-        least: smallest that is allowed.
-        most: largest that is allowed.
-
-    Returns:
-        A function that parses one, and raises `argparse.ArgumentTypeError` for anything else.
-    """
-
-    def parse(text: str) -> int:
-        number = int(text) if _NUMBER.fullmatch(text) and len(text) <= _LONGEST else None
-        if number is None or not least <= number <= most:
-            raise argparse.ArgumentTypeError(
-                f"{_shown(text)} is not a whole number from {least} to {most}"
-            )
-        return number
-
-    return parse
-
-
-def _shown(text: str) -> str:
-    """A value for a message, shortened if it is very long."""
-    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
 
 
 def parse_size(text: str) -> int:
@@ -85,17 +54,19 @@ def parse_size(text: str) -> int:
     found = _SIZE.fullmatch(text.strip())
     if not found or found[2].lower().removesuffix("b") + "b" not in _UNITS | {"b": 1}:
         raise argparse.ArgumentTypeError(
-            f"{_shown(text)} is not a size such as 500000, 64MB or 1GiB"
+            f"{shown_value(text)} is not a size such as 500000, 64MB or 1GiB"
         )
-    if len(found[1]) > _LONGEST:
-        raise argparse.ArgumentTypeError(f"{_shown(text)}: a size is at most {_LARGEST} bytes")
+    if len(found[1]) > LONGEST_NUMBER:
+        raise argparse.ArgumentTypeError(
+            f"{shown_value(text)}: a size is at most {LARGEST_NUMBER} bytes"
+        )
     unit = found[2].lower()
     factor = _UNITS.get(unit) or _UNITS.get(f"{unit}b") or 1
     size = int(float(found[1]) * factor) if "." in found[1] else int(found[1]) * factor
     if size < 1:
         raise argparse.ArgumentTypeError(f"{text!r}: a size is at least one byte")
-    if size > _LARGEST:
-        raise argparse.ArgumentTypeError(f"{text!r}: a size is at most {_LARGEST} bytes")
+    if size > LARGEST_NUMBER:
+        raise argparse.ArgumentTypeError(f"{text!r}: a size is at most {LARGEST_NUMBER} bytes")
     return size
 
 
@@ -108,7 +79,7 @@ def parse_cut_size(text: str) -> int:
     size = parse_size(text)
     if size < LEAST_CUT_SIZE:
         raise argparse.ArgumentTypeError(
-            f"{_shown(text)} is too small; give at least {LEAST_CUT_SIZE} bytes"
+            f"{shown_value(text)} is too small; give at least {LEAST_CUT_SIZE} bytes"
         )
     return size
 
@@ -116,16 +87,20 @@ def parse_cut_size(text: str) -> int:
 def parse_vocab_sizes(text: str) -> list[int]:
     """One vocabulary size or several with commas, in ascending order: '512,1024' -> [512, 1024].
 
+    `k` stands for 1,000 and `Ki` for 1,024: '32k,32Ki' -> [32000, 32768].
+
     Raises:
         argparse.ArgumentTypeError: something else.
     """
     parse = whole_number(1, _LARGEST_VOCABULARY)
-    parts = [part.strip() for part in text.split(",")]
-    if not all(_NUMBER.fullmatch(part) for part in parts):
+    parts = [_VOCAB_SIZE.fullmatch(part.strip()) for part in text.split(",")]
+    found = [part for part in parts if part]
+    if len(found) < len(parts):
         raise argparse.ArgumentTypeError(
-            f"{_shown(text)} is neither a number nor numbers with commas between them"
+            f"{shown_value(text)} is neither a number nor numbers with commas between them; "
+            "32k is 32,000 and 32Ki is 32,768"
         )
-    return sorted({parse(part) for part in parts})
+    return sorted({parse(str(parse(part[1]) * _THOUSANDS[part[2]])) for part in found})
 
 
 def parse_document_separator(text: str) -> bytes:
@@ -152,7 +127,7 @@ def parse_fraction(text: str) -> float:
         fraction = 0.0
     if not 0 < fraction < 1:
         raise argparse.ArgumentTypeError(
-            f"{_shown(text)} is not a number between 0 and 1, such as 0.01"
+            f"{shown_value(text)} is not a number between 0 and 1, such as 0.01"
         )
     return fraction
 
@@ -191,7 +166,7 @@ def parse_budget(text: str) -> SegmentBudget:
         share = 0.0
     if not 0 < share <= 1:
         raise argparse.ArgumentTypeError(
-            f"{_shown(text)} is no share such as 1% or 0.2%, up to 100%"
+            f"{shown_value(text)} is no share such as 1% or 0.2%, up to 100%"
         )
     return SegmentBudget(share=share, least=0)
 

@@ -16,12 +16,12 @@ from pipelines.cli.argument_types import (
     parse_sample,
     parse_size,
     parse_vocab_sizes,
-    whole_number,
 )
 from pipelines.cli.encode_arguments import add_encode, add_plan
 from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.cli.output_arguments import add_export, add_head, add_inspect, add_verify
 from pipelines.runners.exit_codes import EXIT_CODES_NOTE
+from pipelines.storage.wording import whole_number
 from pipelines.training.presets import PRESETS
 from pipelines.training.rounds.options import (
     ENGINES,
@@ -50,8 +50,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         type=parse_vocab_sizes,
         required=True,
         metavar="N[,N…]",
-        help="size of the vocabulary: 256 bytes, merges and special tokens; one training makes "
-        "several sizes, with a folder for each",
+        help="size of the vocabulary: 256 bytes, merges and special tokens (32k is 32,000, 32Ki "
+        "is 32,768); one training makes several sizes, with a folder for each",
     )
     add(
         "--output",

@@ -12,6 +12,7 @@ from bpe.tokenizer import Tokenizer
 from pipelines.corpus.token_lengths import token_lengths
 from pipelines.encoding.pack_rows import Packer
 from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.manifest import add_packing
 from pipelines.shards.split_documents import Splitter
 from pipelines.shards.token_rows import TokenRows
 from pipelines.shards.write_shards import ShardGroup, ShardWriter
@@ -19,7 +20,7 @@ from schemas.packed_shards import packed_shard_schema
 from schemas.sidecars import PackingTotals, UnitTotals
 from schemas.token_shards import token_shard_schema
 
-__all__ = ["OutputWriter", "add_packing", "output_schema"]
+__all__ = ["OutputWriter", "output_schema"]
 
 
 def output_schema(tokenizer: Tokenizer, settings: EncodeSettings) -> pa.Schema:
@@ -94,12 +95,3 @@ class OutputWriter:
     def _write(self, batches: Iterable[TokenRows], split: int) -> None:
         for rows in batches:
             self._writer.write(rows, self._names[split])
-
-
-def add_packing(left: PackingTotals, right: PackingTotals) -> PackingTotals:
-    """The sum of two counts."""
-    return PackingTotals(
-        padding=left.padding + right.padding,
-        dropped_tokens=left.dropped_tokens + right.dropped_tokens,
-        dropped_documents=left.dropped_documents + right.dropped_documents,
-    )

@@ -15,8 +15,8 @@ from apache_beam.options.pipeline_options import (
 )
 
 from bpe.errors import SettingsError
-from pipelines.cli.argument_types import whole_number
 from pipelines.runners.local_workers import MOST_WORKERS
+from pipelines.storage.wording import whole_number
 
 __all__ = ["check_values", "make_storage_options", "refuse_unknown_option"]
 

@@ -11,7 +11,7 @@ import msgspec
 from bpe.errors import SettingsError
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.settings import describe_differences, digest_of, reading_settings
-from pipelines.shards.split_documents import Split, check_splits
+from pipelines.storage.output_names import Split, check_splits
 
 __all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings"]
 

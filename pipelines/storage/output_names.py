@@ -7,7 +7,10 @@ A name that was read from a file is never used. It is compared with the one that
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
 
+from bpe.errors import SettingsError
 from pipelines.storage.output_layout import SPILL_FOLDER, UNIT_FOLDER, sidecar_of
 
 __all__ = [
@@ -15,10 +18,13 @@ __all__ = [
     "REJECTS_FILE",
     "SHARD_FILE",
     "UNIT_RECORD_FILE",
+    "Split",
     "bucket_file_name",
+    "check_splits",
     "is_split_name",
     "rejects_name",
     "shard_name",
+    "share_of",
     "sidecar_name",
     "spill_name",
     "unit_record_name",
@@ -36,6 +42,9 @@ UNIT_RECORD_FILE = re.compile(r"unit-(\d{5,})\.json")
 BUCKET_FILE = re.compile(r"bucket-\d{5}\.arrow")
 """Names of the files of a count table."""
 
+Split = tuple[str, str]
+"""Name of a split and its share of the documents, a decimal number as it was written."""
+
 _SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _LONGEST_SPLIT = 200
 
@@ -43,6 +52,46 @@ _LONGEST_SPLIT = 200
 def is_split_name(name: str) -> bool:
     """Whether a split may have this name, which is that of its folder."""
     return len(name) <= _LONGEST_SPLIT and _SPLIT.fullmatch(name) is not None
+
+
+def check_splits(splits: Sequence[Split]) -> None:
+    """Refuse splits that cannot be honoured; no splits at all are fine.
+
+    Raises:
+        SettingsError: names the split and what is wrong with it.
+    """
+    for name, share in splits:
+        if not is_split_name(name):
+            raise SettingsError(
+                f"--split {name}={share}: {name!r} cannot be a split's name; use letters, digits, "
+                "'.' and '-'"
+            )
+        if not 0 < share_of(name, share) <= 1:
+            raise SettingsError(f"--split {name}={share}: a share is more than 0 and at most 1")
+    names = [name.lower() for name, _ in splits]
+    if len(set(names)) < len(names):
+        raise SettingsError(f"--split: the names {', '.join(names)} are not all different")
+    total = sum(share_of(*split) for split in splits)
+    if splits and total != 1:
+        raise SettingsError(f"--split: the shares add up to {total}, not to 1")
+
+
+def share_of(name: str, share: str) -> Decimal:
+    """The share of a split as an exact number.
+
+    Raises:
+        SettingsError: it is none.
+    """
+    try:
+        value = Decimal(share)
+    except InvalidOperation:
+        value = Decimal("nan")
+    if not value.is_finite():
+        raise SettingsError(
+            f"--split: {name!r} has the share {share!r}; give each split a name and a share, such "
+            "as train=0.9,val=0.1"
+        )
+    return value
 
 
 def shard_name(unit: int, part: int, split: str = "") -> str:

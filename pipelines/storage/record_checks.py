@@ -16,9 +16,14 @@ from typing import Annotated, Any
 import msgspec
 
 from bpe.errors import BpeError, OutputError, SettingsError
-from pipelines.shards.split_documents import check_splits
 from pipelines.storage.output_layout import REJECTS
-from pipelines.storage.output_names import BUCKET_FILE, is_split_name, rejects_name, shard_name
+from pipelines.storage.output_names import (
+    BUCKET_FILE,
+    check_splits,
+    is_split_name,
+    rejects_name,
+    shard_name,
+)
 from schemas.count_manifest import CountManifest
 from schemas.export_record import ExportRecord
 from schemas.round_records import CountRecord, InitialRecord, SegmentsRecord

@@ -1,8 +1,21 @@
-"""Numbers of things as people write them."""
+"""Numbers and values as people write them and read them."""
 
 from __future__ import annotations
 
-__all__ = ["counted"]
+import argparse
+import re
+from collections.abc import Callable
+
+__all__ = ["LARGEST_NUMBER", "LONGEST_NUMBER", "counted", "shown_value", "whole_number"]
+
+LARGEST_NUMBER = 2**63 - 1
+"""Numbers and sizes go into 64-bit integers."""
+
+LONGEST_NUMBER = 40
+"""Longer numbers are refused unread: Python refuses to convert thousands of digits."""
+
+_NUMBER = re.compile(r"-?\d+", re.ASCII)
+_SHOWN = 60
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -19,3 +32,30 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     '2 lists of rejects'
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def whole_number(least: int = 1, most: int = LARGEST_NUMBER) -> Callable[[str], int]:
+    """A type for whole numbers.
+
+    Args:
+        least: smallest that is allowed.
+        most: largest that is allowed.
+
+    Returns:
+        A function that parses one, and raises `argparse.ArgumentTypeError` for anything else.
+    """
+
+    def parse(text: str) -> int:
+        number = int(text) if _NUMBER.fullmatch(text) and len(text) <= LONGEST_NUMBER else None
+        if number is None or not least <= number <= most:
+            raise argparse.ArgumentTypeError(
+                f"{shown_value(text)} is not a whole number from {least} to {most}"
+            )
+        return number
+
+    return parse
+
+
+def shown_value(text: str) -> str:
+    """A value for a message, shortened if it is very long."""
+    return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"

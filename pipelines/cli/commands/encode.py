@@ -36,12 +36,13 @@ from pipelines.encoding.resume import (
     remove_stale_units,
 )
 from pipelines.encoding.shuffle_buckets import Bucket, SpillDocuments, WriteBuckets, plan_buckets
+from pipelines.encoding.write_manifest import write_manifest
 from pipelines.runners.dask_cluster import LocalDask
 from pipelines.runners.job_metrics import JobMetrics, read_metrics
 from pipelines.runners.progress import Stopwatch, format_bytes, format_count, show_progress
 from pipelines.runners.runner_setup import end_process, run_pipeline
 from pipelines.shards.encode_settings import EncodeSettings
-from pipelines.shards.manifest import read_manifest, write_manifest
+from pipelines.shards.manifest import read_manifest
 from pipelines.shards.split_documents import parse_splits
 from pipelines.shards.tokenizer_files import save_copy
 from pipelines.storage.output_files import join, prepare_output

@@ -55,6 +55,16 @@ def test_vocabulary_sizes_are_sorted_and_distinct(sizes: set[int]) -> None:
     assert parse_vocab_sizes(text) == sorted(sizes)
 
 
+def test_vocabulary_sizes_take_thousands() -> None:
+    assert parse_vocab_sizes("32Ki,1k, 32k,1000") == [1000, 32_000, 32_768]
+
+
+@pytest.mark.parametrize("text", ["k", "32K", "1.5k", "32kb", "5000000k", "-1k", "0", "1,,2"])
+def test_what_is_no_vocabulary_size_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        parse_vocab_sizes(text)
+
+
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [

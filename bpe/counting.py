@@ -80,15 +80,16 @@ def count_pretokens(
 ) -> pa.Table:
     """Count the distinct pre-tokens of one document, or of each document in an Arrow array.
 
-    Returns a table of `word` (binary, ascending by bytes) and `count` (int64), with
-    first_positions also `first` (int64): the smallest byte position of the word in the
+    The table has the columns `word` (binary, ascending by bytes) and `count` (int64), and with
+    `first_positions` also `first` (int64): the smallest byte position of the word in the
     concatenation of the documents.
 
-    special_text: what a special token's text inside a document means: ordinary `text`; `allow`:
-        it ends the document before it, and is not counted; `reject`: an `InputError`.
+    The meaning of a special token's text depends on `special_text`: `text` is ordinary text;
+    `allow` ends the document before it and does not count it; `reject` is an `InputError`.
 
-    >>> count_pretokens("low lower low", "gpt2").to_pydict()
-    {'word': [b' low', b' lower', b'low'], 'count': [1, 1, 1]}
+    Examples:
+        >>> count_pretokens("low lower low", "gpt2").to_pydict()
+        {'word': [b' low', b' lower', b'low'], 'count': [1, 1, 1]}
     """
     scheme = get_scheme(pretokenizer)
     if isinstance(data, (bytes, str)):

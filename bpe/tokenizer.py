@@ -47,14 +47,13 @@ PathLike = str | os.PathLike[str]
 class Tokenizer:
     """A vocabulary with its rules: encodes documents, decodes ids.
 
-    Made by the class methods, by `bpe.train` or by `load_tokenizer`. Instances do not change and
-    may be used by several threads. Pickled, one that lives in a model directory is its path and
-    digest (loading checks both); any other is its own content.
+    The class methods, `bpe.train` and `load_tokenizer` make one. A tokenizer does not change, and
+    several threads may use it. Pickling a tokenizer of a model directory stores its path and
+    digest, and unpickling checks both; any other tokenizer is pickled with its content.
 
-    Byte input may be any bytes. With an NFC normalizer (some imported vocabularies) documents are
-    normalized first; bytes that are not valid UTF-8 stay as they are, and the valid stretches
-    between them are normalized. Such a tokenizer is `lossy`: decoding gives the normal form.
-    Added tokens that take the white space next to them are lossy too.
+    Documents may hold any bytes. Some imported vocabularies have an NFC normalizer: it normalizes
+    valid UTF-8 and keeps all other bytes. Such a tokenizer is `lossy`, because decoding gives the
+    normal form. A tokenizer with added tokens that take the white space next to them is lossy too.
     """
 
     def __init__(self, model: TokenizerModel, *, directory: PathLike | None = None) -> None:
@@ -74,10 +73,18 @@ class Tokenizer:
         special_tokens: Sequence[str] = (),
         training: Mapping[str, Any] | None = None,
     ) -> Tokenizer:
-        """Tokenizer of learned merges, in rank order; ids are bytes, merges, special tokens.
+        """Tokenizer of learned merges; ids are bytes, then merges, then special tokens.
 
-        Raises `VocabularyError` for a merge of unknown parts, one that makes a token again, or
-        one that spells a special token.
+        Args:
+            merges: (left bytes, right bytes), by rank.
+            pretokenizer: scheme that cuts documents into pre-tokens.
+            tie_order: of the training; decides the ids of the bytes.
+            special_tokens: get the last ids, in this order.
+            training: record of the training, to keep with the tokenizer.
+
+        Raises:
+            VocabularyError: a merge has unknown parts, makes a token again, or spells a special
+                token.
         """
         model = TokenizerModel.from_merges(
             merges,
@@ -90,9 +97,10 @@ class Tokenizer:
 
     @classmethod
     def load(cls, directory: PathLike) -> Tokenizer:
-        """Tokenizer of a model directory, verified: hashes, digest, and the golden texts' ids.
+        """Load a model directory, and check its hashes, its digest and the ids of its golden texts.
 
-        Raises `ModelFileError` that names the file that does not fit.
+        Raises:
+            ModelFileError: a check failed; names the file.
         """
         model, golden = model_directory.read_model_directory(directory)
         tokenizer = cls(model, directory=directory)
@@ -107,12 +115,14 @@ class Tokenizer:
         pretokenizer: str | None = None,
         special_tokens: Mapping[str, int] | Sequence[str] | None = None,
     ) -> Tokenizer:
-        """Tokenizer of a `.tiktoken` rank file, whatever its name is; rank is id.
+        """Load a tiktoken rank file of any name; the ranks are the ids.
 
-        pretokenizer: must be named, since the file does not say it; None takes the published one
-            of a published file. special_tokens: text to id; or texts, which get their published
-            ids in a published file and the ids after the largest otherwise; None takes the
-            published ones.
+        Args:
+            path: of the file.
+            pretokenizer: scheme; the file does not name it. None is enough for a published file.
+            special_tokens: texts with their ids, or texts alone. Texts alone get their published
+                ids in a published file, and otherwise the ids after the largest. None takes the
+                published special tokens.
         """
         model = tiktoken_ranks.read_tiktoken_ranks(
             path, pretokenizer=pretokenizer, special_tokens=special_tokens
@@ -128,10 +138,14 @@ class Tokenizer:
         pretokenizer: str = "gpt2",
         special_tokens: Sequence[str] | None = None,
     ) -> Tokenizer:
-        """Tokenizer of GPT-2's pair of files.
+        """Load GPT-2's pair of files.
 
-        special_tokens: entries of vocab.json that are special tokens; None takes those that no
-        merge makes and that are written in angle or square brackets, as `<|endoftext|>` is.
+        Args:
+            vocab_json: tokens and their ids.
+            merges_txt: merges by rank.
+            pretokenizer: scheme; the files do not name it.
+            special_tokens: entries of vocab.json that are special tokens. None takes the entries
+                in angle or square brackets that no merge makes, such as `<|endoftext|>`.
         """
         model = gpt2_files.read_gpt2_files(
             vocab_json, merges_txt, scheme=get_scheme(pretokenizer), special_tokens=special_tokens
@@ -140,7 +154,11 @@ class Tokenizer:
 
     @classmethod
     def from_huggingface(cls, path: PathLike) -> Tokenizer:
-        """Tokenizer of a byte-level BPE tokenizer.json; what cannot be honoured is refused."""
+        """Load a byte-level BPE tokenizer.json.
+
+        Raises:
+            ModelFileError: the file needs something that would give other ids here.
+        """
         return cls(tokenizer_json.read_tokenizer_json(path))
 
     # ---- writing ---------------------------------------------------------------------------
@@ -148,8 +166,9 @@ class Tokenizer:
     def save(self, directory: PathLike, *, overwrite: bool = False) -> None:
         """Write a model directory; from then on this tokenizer pickles as its path and digest.
 
-        Raises `OutputError` if it cannot be written, or holds a tokenizer's file already and
-        overwrite is not set.
+        Raises:
+            OutputError: the directory cannot be written, or it holds a tokenizer's file and
+                `overwrite` is not set.
         """
         files = model_directory.render_model_files(
             self._model, self._documents.encode_ordinary, f"beam-bpe {__version__}"
@@ -158,16 +177,19 @@ class Tokenizer:
         self._directory = str(Path(directory).absolute())
 
     def check_files(self, directory: PathLike) -> None:
-        """Render the files of the model directory again that this was loaded from, and compare.
+        """Compare the files of a model directory with those that this tokenizer would write.
 
-        Raises `ModelFileError` that names the file that is of another model, or was cut.
+        Raises:
+            ModelFileError: a file belongs to another model, or was cut; names the file.
         """
         check_model_files(directory, self._model, self._documents.encode_ordinary)
 
     def to_tiktoken(self, path: PathLike) -> None:
-        """Write a `.tiktoken` rank file; it holds neither special tokens nor the scheme.
+        """Write a tiktoken rank file, which holds neither special tokens nor the scheme.
 
-        Raises `VocabularyError` where ids are not in merge order, or the file could not say it.
+        Raises:
+            VocabularyError: the ids are not in merge order, or the format cannot hold the
+                vocabulary.
         """
         tiktoken_ranks.write_tiktoken_ranks(self._model, path)
 
@@ -175,7 +197,9 @@ class Tokenizer:
         """Write a tokenizer.json that gives the same ids for all valid text.
 
         Hugging Face's library finds special tokens in text unless `encode_special_tokens` is set.
-        Raises `SettingsError` for a pattern of the user's that it would read differently.
+
+        Raises:
+            SettingsError: that library would read the pattern of `regex:PATTERN` differently.
         """
         tokenizer_json.write_tokenizer_json(self._model, path)
 
@@ -288,11 +312,16 @@ class Tokenizer:
     # ---- encoding --------------------------------------------------------------------------
 
     def encode(self, text: str | bytes, *, special_text: str = "text") -> npt.NDArray[np.uint32]:
-        """Ids of one document, uint32.
+        """Encode one document; returns its ids.
 
-        text: a str that UTF-8 can write, or any bytes. special_text: what the text of a special
-        token is: "text" ordinary text, "allow" its id (the stretches around it are documents of
-        their own), "reject" an `InputError` with the byte offset.
+        Args:
+            text: a str that UTF-8 can write, or any bytes.
+            special_text: meaning of a special token's text: `text` is ordinary text; `allow` is the
+                special token, and the text around it is encoded as documents of its own; `reject`
+                is an error.
+
+        Raises:
+            InputError: with `reject`, a special token occurs; names the byte.
         """
         return self._documents.encode(text, special_text)
 
@@ -303,45 +332,50 @@ class Tokenizer:
         special_text: str = "text",
         threads: int = 1,
     ) -> pa.LargeListArray:
-        """Ids of each document, in order: large_list of uint16 or uint32 by the largest id.
+        """Encode many documents; returns a list of ids for each, in order.
 
-        texts: string or binary, their large and view kinds, chunked or not; no nulls.
+        The ids are uint16 if the tokenizer's largest id fits, and uint32 if not.
+
+        Args:
+            texts: string or binary, large and view types too, chunked or not; no nulls.
+            special_text: as in `encode`.
+            threads: how many to use.
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
     def first_special(self, texts: pa.Array | pa.ChunkedArray) -> tuple[int, int, str] | None:
-        """First special token that "allow" would find: its row, the byte where it starts, its text.
+        """First special token that `allow` would find: its row, the byte where it starts, its text.
 
-        In a document that is not in its normal form the byte may be that of the normal form.
+        If the tokenizer normalizes the document, the byte may be a place in the normal form.
         """
         return self._documents.first_special(binary_array(texts))
 
     def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
-        """How often "allow" would find each special token in documents; 0 included.
+        """How often `allow` would find each special token in documents; 0 included.
 
-        A longer added token that covers the text of one hides it.
+        Text inside a longer added token does not count.
         """
         return self._documents.count_special_text(texts)
 
     def forget_encoder(self) -> None:
-        """Free what encoding keeps, such as each thread's cache; it is made again when needed."""
+        """Free the caches of encoding; the next call makes them again."""
         self._documents.forget_encoder()
 
     @property
     def streams(self) -> bool:
         """Whether `stream_encoder` takes any document in bounded memory.
 
-        Not with a normalizer, a pattern of the user's, merges that come before their parts', or
-        added tokens that look at the text around them.
+        It does not with a normalizer, a `regex:PATTERN`, merges that come before those of their
+        parts, or added tokens that look at the text around them.
         """
         return self.can_stream()
 
     def can_stream(self, special_text: str = "text") -> bool:
-        """The same by a policy; see `streams`."""
+        """As `streams`, for a meaning of special tokens' text."""
         return self._documents.streams(special_text)
 
     def cut_finder(self, special_text: str = "text") -> CutFinder:
-        """Finder of places where a document may be cut so that its parts have its ids."""
+        """Finder of the places where a document may be cut without changing its ids."""
         return self._documents.cut_finder(special_text)
 
     def stream_encoder(
@@ -353,36 +387,51 @@ class Tokenizer:
     ) -> StreamEncoder | AddedStream:
         """Encoder of one document that comes in chunks of bytes, cut anywhere.
 
-        Its ids are those of `encode(document)`. special_text: "text" or "allow". limit_bytes: bytes
-        that may have to be kept because their tokens depend on what follows: a block or so; the
-        longest pre-token where `streams` is false, or with a pattern of the user's the whole
-        document. Memory: a few times that at most. Raises `SettingsError` for a vocabulary with a
-        normalizer, or with added tokens that look at the text around them.
+        Its ids are those of `encode(document)`. It keeps bytes whose tokens depend on what follows:
+        about a block; if `streams` is false, the longest pre-token; with a `regex:PATTERN`, the
+        whole document. Memory is at most a few times that.
+
+        Args:
+            special_text: `text` or `allow`, as in `encode`.
+            limit_bytes: most bytes to keep.
+            block_bytes: how much to encode at a time.
+
+        Raises:
+            SettingsError: the tokenizer has a normalizer, or added tokens that look at the text
+                around them.
         """
         return self._documents.stream(special_text, limit_bytes, block_bytes)
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
-        """Bytes of ids; a special token's are its text.
+        """Decode ids to bytes; a special token gives its text.
 
-        ids: integers of any kind: a sequence, a 1-d array, an Arrow array or list scalar.
-        Raises `InputError` that names the position and the id if one is not of this vocabulary.
+        Args:
+            ids: integers of any width: a sequence, a 1-d array, an Arrow array or list scalar.
+
+        Raises:
+            InputError: an id is not in this vocabulary; names the position and the id.
         """
         return self._documents.decode(ids)
 
     def decode_batch(
         self, ids: pa.Array | pa.ChunkedArray, *, threads: int = 1
     ) -> pa.LargeBinaryArray:
-        """Bytes of each list of ids, in order: what `encode_batch` came from.
+        """Decode many lists of ids to bytes, in order: the inverse of `encode_batch`.
 
-        ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not;
-            no nulls. Errors as `decode`, with the list's place too: `ids[2][7]`.
+        Args:
+            ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not;
+                no nulls.
+            threads: how many to use.
+
+        Raises:
+            InputError: an id is not in this vocabulary; names its place, such as `ids[2][7]`.
         """
         return self._documents.decode_batch(ids, threads)
 
     def decode_text(
         self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array, errors: str = "replace"
     ) -> str:
-        """Text of ids; errors: what becomes of invalid UTF-8, as in `bytes.decode`."""
+        """Decode ids to text; `errors` treats invalid UTF-8 as `bytes.decode` does."""
         return self.decode(ids).decode("utf-8", errors)
 
     # ---- pickling --------------------------------------------------------------------------
@@ -424,8 +473,10 @@ def _rebuild_pickled(content: bytes) -> Tokenizer:
 def extend_golden(directory: PathLike, file: PathLike) -> int:
     """Add the texts of a file to the golden set of a model directory; returns how many.
 
-    file: *.jsonl with `text` or `base64` and, if wanted, `ids` on each line (ids given are
-    compared, and must be what the tokenizer gives); any other file is one text per line.
+    Args:
+        directory: of the model.
+        file: JSON lines (`.jsonl`) with `text` or `base64`, and optional `ids`, which must be the
+            tokenizer's; any other file has a text on each line.
     """
     tokenizer = Tokenizer.load(directory)
     _, golden = model_directory.read_model_directory(directory)

@@ -48,24 +48,32 @@ def train(
     progress: ProgressCallback | None = None,
     training_record: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
-    """Learn a tokenizer from counted pre-tokens; no merge crosses a pre-token's border.
+    """Learn a tokenizer from counted pre-tokens; no merge crosses the ends of a pre-token.
 
-    counts: pre-token to count, or a table of `count_pretokens`. The tie order `first` takes the
-        order of a mapping for the order of first occurrence, and needs the column `first` of a
-        table.
-    vocab_size: 256 + merges + special tokens. Training stops earlier when the best count is
-        below min_frequency or no pair is left; the tokenizer's training record says which.
-    pretokenizer: scheme that made the pre-tokens; a table made by another one is refused.
-    tie_order, min_frequency, max_token_bytes, max_words, forbidden_parts: see
-        `bpe.backends.values.MergeRules`.
-    special_tokens: get the last ids, in this order; no merge spells one.
-    training_record: more to keep in the tokenizer's training record; JSON values.
+    Args:
+        counts: pre-tokens with their counts, or a table of `count_pretokens`. With the tie order
+            `first`, a mapping is in the order of first occurrence, and a table has the column
+            `first`.
+        vocab_size: 256 bytes, merges and special tokens. Training stops earlier if the best count
+            is below `min_frequency`, or if no pair is left; the training record names the reason.
+        pretokenizer: scheme that made the pre-tokens; it must be that of the table.
+        tie_order: which of several pairs with the highest count is merged: `hf`, `id`, `bytes` or
+            `first`.
+        min_frequency: stop when the best count is below it.
+        max_token_bytes: never make a longer token.
+        max_words: never make a token of more words.
+        forbidden_parts: never make a token that contains one of these.
+        special_tokens: get the last ids, in this order; no merge spells one.
+        training_record: JSON values to keep in the tokenizer's training record.
+        progress: called with (merges made, merges asked for) now and then.
 
-    Raises `SettingsError` for values that cannot be honoured, `CountTableError` for counts that
-    are not positive, not integers, or of another scheme.
+    Raises:
+        SettingsError: a value cannot be used.
+        CountTableError: counts are not positive, not integers, or of another scheme.
 
-    >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
-    [(b'a', b'a'), (b'b', b'c')]
+    Examples:
+        >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
+        [(b'a', b'a'), (b'b', b'c')]
     """
     rules = make_rules(
         vocab_size,
@@ -104,13 +112,15 @@ def train_raw(
 ) -> Tokenizer:
     """Learn a tokenizer of the scheme `none` from raw documents: merges cross all but their ends.
 
-    documents: any number; strings and binaries of any kind if an Arrow array.
-    special_text: what a special token's text inside a document means: ordinary `text`; `allow`:
-        the document ends before it and another one starts behind it; `reject`: an `InputError`.
-    The other arguments and errors are those of `train`.
+    Errors and arguments are those of `train`, except:
 
-    >>> train_raw([b"ba az"], 259, min_frequency=1).merges
-    [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
+    - `documents`: any number; an Arrow array may have any string or binary type.
+    - `special_text`: meaning of a special token's text: `text` is ordinary text; `allow` ends the
+      document before it and starts another one after it; `reject` is an `InputError`.
+
+    Examples:
+        >>> train_raw([b"ba az"], 259, min_frequency=1).merges
+        [(b'a', b'z'), (b'a', b' '), (b'b', b'a ')]
     """
     rules = make_rules(
         vocab_size,

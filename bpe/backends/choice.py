@@ -26,7 +26,9 @@ BACKEND_NAMES = ("auto", "native", "python")
 def get_backend(name: str | None = None) -> Backend:
     """Backend of a name in `BACKEND_NAMES`; by default what `BPE_BACKEND` says, else `auto`.
 
-    Raises `SettingsError` for another name, `BackendError` if `native` is asked for and missing.
+    Raises:
+        SettingsError: the name is unknown.
+        BackendError: `native` is asked for and missing.
     """
     wanted = name or os.environ.get("BPE_BACKEND") or "auto"
     if wanted not in BACKEND_NAMES:

@@ -26,18 +26,20 @@ def load_tokenizer(
     pretokenizer: str | None = None,
     special_tokens: Mapping[str, int] | Sequence[str] | None = None,
 ) -> Tokenizer:
-    """Tokenizer of whatever is at a path.
+    """Load the tokenizer at a path, of any format.
 
-    path: a model directory; a `.tiktoken` file of any name; a tokenizer.json, or a folder that
-        holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or encoder.json and
-        vocab.bpe).
-    pretokenizer: needed for `.tiktoken`, but for published files; `gpt2` by default for GPT-2's
-        pair; elsewhere it must be what the file says.
-    special_tokens: for `.tiktoken` and GPT-2's pair; None takes the published ones of a published
-        `.tiktoken` file, and the bracketed entries of vocab.json.
+    Args:
+        path: a model directory; a tiktoken rank file of any name; a tokenizer.json, or a folder
+            that holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or
+            encoder.json and vocab.bpe).
+        pretokenizer: scheme of a rank file that is not a published one, or of GPT-2's pair
+            (default: `gpt2`). All other files name their scheme, and it must be the same.
+        special_tokens: of a rank file or of GPT-2's pair. None takes the published ones of a
+            published rank file, and the bracketed entries of vocab.json.
 
-    Raises `ModelFileError` if it is none of these, `SettingsError` for a pretokenizer that the
-    file contradicts.
+    Raises:
+        ModelFileError: the path holds none of these.
+        SettingsError: the file names another scheme.
     """
     location = Path(path)
     if _is_rank_file(location):

@@ -87,12 +87,13 @@ _TO_REPRESENTATIVES = ClassTranslation(
 
 @dataclass(frozen=True)
 class Scheme:
-    """One way to cut documents into pre-tokens; made by `get_scheme`.
+    """A way to cut documents into pre-tokens; `get_scheme` makes one.
 
-    name: as it is written in settings, `gpt2` or `regex:PATTERN`.
-    pattern: regular expression in the syntax of the `regex` module; empty for `none`.
-    unicode_version: version of the character classes in the pattern, `16.0.0`; patterns of the
-        user have the version of their `regex` module, `regex 2026.11.19`.
+    Attributes:
+        name: as in settings, such as `gpt2` or `regex:PATTERN`.
+        pattern: regular expression in the syntax of the `regex` module; empty for `none`.
+        unicode_version: version of the character classes in the pattern, such as `16.0.0`; for
+            `regex:PATTERN`, the version of the `regex` module.
     """
 
     name: str
@@ -142,8 +143,9 @@ def _compile(pattern: str) -> regex.Pattern[str]:
 def get_scheme(spec: str) -> Scheme:
     """Scheme of a name in `SCHEME_NAMES`, or of `regex:PATTERN` (syntax of the `regex` module).
 
-    Raises `SettingsError` for another name, or a pattern that `bpe.pretokenizing.user_patterns`
-    does not accept.
+    Raises:
+        SettingsError: the name is unknown, or `bpe.pretokenizing.user_patterns` does not accept
+            the pattern.
     """
     if spec == "none":
         return Scheme(spec, "", UNICODE_VERSION)

@@ -84,7 +84,7 @@ class CountWords(beam.PTransform):
     one element per non-empty hash bucket; the table is an Arrow IPC stream of
     `schemas.word_counts`, sorted by word, counts int64.
 
-    The lines around it (the docstring of `pipelines` goes on to shards):
+    The lines around it (`examples/own_pipeline.py` is the whole program):
 
         plan = make_plan(list_inputs(["corpus"], read), read)
         units = [unit.to_json().encode() for unit in plan.units]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import subprocess
@@ -49,6 +50,19 @@ def _run(command: str, run: Callable[..., Any]) -> tuple[int, str]:
     return shell.returncode, shell.stderr + shell.stdout
 
 
+def _shown_values(block: str) -> Iterator[tuple[str, Any]]:
+    """Expressions of a Python block, with the literal that a comment gives as their value."""
+    lines = block.splitlines()
+    for node in ast.parse(block).body:
+        comment = lines[(node.end_lineno or 1) - 1].partition("  # ")[2]
+        if isinstance(node, ast.Expr) and comment:
+            try:
+                value = ast.literal_eval(comment)
+            except (SyntaxError, ValueError):
+                continue
+            yield ast.unparse(node.value), value
+
+
 @pytest.mark.slow
 def test_the_examples_give_what_the_guides_say(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -57,12 +71,15 @@ def test_the_examples_give_what_the_guides_say(
     (tmp_path / "corpus").mkdir()
     (tmp_path / "corpus" / "a.jsonl").write_text('{"doc": {"content": "low lower lowest"}}\n')
     monkeypatch.chdir(tmp_path)
-    ran = 0
+    ran = values = 0
     for guide in GUIDES:
-        names = {"__name__": "example"}
+        names: dict[str, Any] = {"__name__": "example"}
         for kind, block in _blocks(guide):
             if kind == "python":
                 exec(compile(block, guide, "exec"), names)
+                for expression, value in _shown_values(block):
+                    assert eval(expression, names) == value, f"{guide}: {expression}"
+                    values += 1
                 continue
             for command, expected in _commands(block):
                 code, shown = _run(command, run)
@@ -73,6 +90,7 @@ def test_the_examples_give_what_the_guides_say(
                 )
                 ran += 1
     assert ran > 15
+    assert values > 4
 
 
 def _anchors(document: str) -> set[str]:

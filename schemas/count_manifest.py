@@ -1,4 +1,4 @@
-"""What is known of a count table on storage; written last of its files, as JSON."""
+"""Manifest of a count table: a JSON file, written after the buckets."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ class CountTotals:
     """Sums over all units and buckets.
 
     Attributes:
-        documents, bytes: that were counted; bytes are of text.
-        words, occurrences: distinct pre-tokens, and all of them; occurrences may pass int64.
-        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
-            parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
-            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
-            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
-        special_text: how often each special token of the training is spelled out in the documents'
-            text, 0 included; the settings say what became of them.
+        documents, bytes: number of counted documents, and of their bytes of text.
+        words, occurrences: number of distinct pre-tokens, and of all; occurrences may pass int64.
+        rejects: skipped rows, by reason; skipped files under `bad_file`, rows of damaged parts of
+            files under `bad_part`.
+        accepted: unusual text that was read, by name: `invalid_utf8`, `nul`, `cr` and `crlf` count
+            document parts, `streamed` ranges that were encoded as streams, `bom` files, all others
+            documents.
+        special_text: how often the text of each special token occurs in the documents, 0 included;
+            the settings define its meaning.
     """
 
     documents: int
@@ -52,12 +52,11 @@ class CountManifest:
     """A complete count table.
 
     Attributes:
-        settings: what decided the counts besides the input.
+        settings: options that decide the counts, besides the input.
         inputs: every file.
-        listing: what listing the inputs brought up: `duplicate_files`, `hidden_files`,
-            `empty_files`.
+        listing: numbers of `duplicate_files`, `hidden_files` and `empty_files` among the inputs.
         totals: see `CountTotals`.
-        files: the buckets, by name.
+        files: the buckets.
         digest: sha256 (hex) over the table's metadata and `files`.
         format, version: of this description.
     """

@@ -1,4 +1,4 @@
-"""What is known of a finished export, as a JSON file written after all others."""
+"""Record of a finished export: a JSON file, written after all others."""
 
 from __future__ import annotations
 

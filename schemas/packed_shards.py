@@ -24,8 +24,8 @@ PACKED_LISTS = (
 def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
     """Schema of packed shards.
 
-    A row holds segments one after another, each a document or a stretch of one, and padding behind
-    the last. Where two segments meet, another document begins. Drawn for rows of 8 ids, with `.`
+    A row holds segments and then padding. A segment is a document, or the part of it in this row.
+    Where two segments meet, another document begins. Drawn for rows of 8 ids, with `.`
     for padding:
 
         input_ids   a a a b b c c c      c c d . . . . .
@@ -39,17 +39,17 @@ def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
 
     Columns; the lists have an entry per segment, in order:
 
-    - `input_ids` fixed_size_list<uint16 or uint32>[row_ids]: ids, with BOS and EOS as asked for,
-      and the padding id behind the last segment.
-    - `lengths` list<int32>: ids of each segment; padding is what they lack together. An empty
-      document is a segment of length 0.
+    - `input_ids` fixed_size_list<uint16 or uint32>[row_ids]: ids, with BOS and EOS if the settings
+      ask for them, then the padding id.
+    - `lengths` list<int32>: number of ids in each segment; all other ids of the row are padding. An
+      empty document is a segment of length 0.
     - `positions` list<int64>: place of the segment's first id in its document, in ids from 0. In a
       document that began in another unit of the plan: from where this unit takes it up; likewise
       in one longer than a shard that was shuffled.
     - `document_ids` list<string>, `sources` list<dictionary<int32, string>>: as `document_id` and
       `source` of `schemas.token_shards`.
-    - `byte_starts` list<int64>: where the piece of text that the segment's first id is of starts,
-      as `byte_start` of `schemas.token_shards`.
+    - `byte_starts` list<int64>: as `byte_start` of `schemas.token_shards`, for the document part
+      that holds the segment's first id.
     - `is_first`, `is_last` list<bool>: whether the document starts or ends with the segment.
       Documents are counted by `is_last`.
 

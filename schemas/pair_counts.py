@@ -1,8 +1,8 @@
 """Records of a merge round: pair counts, ends of shards, and segments between cuts.
 
 A round's state is sequences of tokens, spread over shards in order. Long runs of one token are
-common in real text (rules, blanks), so stretches of tokens that travel are run-length coded, each
-as one binary value (`bpe.rounds.run_coding` defines it): equal stretches have equal bytes, and
+common in real text (rules, blanks), so sequences of tokens are sent run-length coded, each as one
+binary value (`bpe.rounds.run_coding` defines it): equal sequences have equal bytes, and
 tables of them can be added by a native group-by.
 """
 
@@ -53,8 +53,8 @@ BOUNDARY_RECORDS: pa.Schema = with_version(
 """The ends of a shard, where merges reach into its neighbours; one row a shard.
 
 - `tokens`: how many the shard holds; 0 for one that its left neighbour has used up.
-- `open_left`, `open_right`: whether its first sequence goes on from the shard before, and its last
-  one in the next. At a closed end there is nothing to say, and `head` or `tail` is empty.
+- `open_left`, `open_right`: whether its first sequence continues that of the shard before, and its
+  last one continues in the next. At a closed end, `head` or `tail` is empty.
 - `has_cut`: whether some adjacency is cut, or sequences end, inside it. If not, `head` is all that
   the shard holds and `tail` is empty.
 - `head`, `tail`: coded tokens before the first cut, and after the last.

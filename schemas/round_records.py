@@ -1,4 +1,4 @@
-"""Checkpoints of training in merge rounds: what each step left behind.
+"""Checkpoints of training in merge rounds: the result of each step.
 
     rounds/initial.json         the state before the first merge, and what it was made of
     rounds/r007-count.json      round 7 has counted pairs and chosen the heavy ones
@@ -113,7 +113,7 @@ class SegmentsRecord:
         bytes_sent: what workers sent to be added up.
         coverage: of the rounds to come, see `bpe.rounds.heavy_set`.
         files: sha256 (hex) by name in the round's folder.
-        stop_reason: why training ends with this round; None if it goes on.
+        stop_reason: why training ends with this round; None if it continues.
         seconds: that the step took.
         ended: when it was done, seconds since 1970.
         version: of this description.

@@ -40,8 +40,8 @@ class StateFile:
     Attributes:
         file: name in the state folder.
         sequences, tokens: how many it holds.
-        open_left, open_right: whether its first sequence goes on from the shard before, and its
-            last one in the next.
+        open_left, open_right: whether its first sequence continues that of the shard before, and
+            its last one continues in the next.
         weighted: whether each sequence has a weight.
         bytes: size of the file.
         sha256: hash (hex) of the file.

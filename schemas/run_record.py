@@ -1,4 +1,4 @@
-"""What a command leaves in its output folder before it works, as a JSON file."""
+"""Record of a run: a JSON file that a command writes into its output folder before it works."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ RUN_VERSION = 1
 
 
 class InputRecord(TypedDict):
-    """One input file: its path, and size and modification time as its file system tells them."""
+    """An input file: its path, and its size and modification time in its file system."""
 
     path: str
     identity: str
@@ -19,12 +19,12 @@ class InputRecord(TypedDict):
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """Whose an output folder is.
+    """The run that an output folder belongs to.
 
     Attributes:
         command: `train` or `encode`.
-        settings: what decides the output besides the input.
-        inputs: every file; empty for a training on counts.
+        settings: options that decide the output, besides the input.
+        inputs: every file; empty if training starts from counts.
         version: of this description.
     """
 

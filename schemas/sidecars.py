@@ -1,7 +1,7 @@
-"""What is known of each token shard, and of a whole output folder.
+"""Records of token shards and of whole outputs: JSON files for people and programs.
 
-Both are JSON files for people and programs; the classes say what is in them, and readers decode
-into them, so that a missing field or a value of another type is an error.
+Readers decode the files into these classes, so that a missing field or a value of another type is
+an error.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ UNIT_RECORD_VERSION = 2
 
 @dataclass(frozen=True, kw_only=True)
 class PackingTotals:
-    """What packing into rows of equal length (`schemas.packed_shards`) added or left out.
+    """Ids that packing (`schemas.packed_shards`) added or left out.
 
     Attributes:
-        padding: ids that fill rows up.
-        dropped_tokens: ids of last, incomplete rows that were left out.
-        dropped_documents: documents that end among them.
+        padding: number of padding ids.
+        dropped_tokens: ids in incomplete last rows that were left out.
+        dropped_documents: documents that end in those rows.
     """
 
     padding: int = 0
@@ -49,21 +49,21 @@ class PackingTotals:
 class UnitTotals:
     """Counts of a whole unit, in the sidecar of its last shard.
 
-    The shards of a global shuffle come from buckets, which have totals too: nothing is read for
-    them, so that `documents_in`, `rejects`, `accepted` and `special_text` are empty.
+    With a global shuffle, each bucket has totals too. Its `documents_in`, `rejects`, `accepted` and
+    `special_text` are empty, because the units count what is read.
 
     Attributes:
-        parts: how many shards the unit has, in all splits.
-        documents_in: documents met: those in the shards, rejected rows, and those left out as
-            empty (`accepted["dropped_empty"]`).
-        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
-            parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
-            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
-            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
-        special_text: how often special tokens are spelled out in the documents' text, by token, if
-            at all; the settings say what became of them.
-        rejects_file: name below the output folder; None if nothing was set aside.
+        parts: number of the unit's shards, in all splits.
+        documents_in: documents that were read: those in the shards, skipped rows, and dropped empty
+            ones (`accepted["dropped_empty"]`).
+        rejects: skipped rows, by reason; skipped files under `bad_file`, rows of damaged parts of
+            files under `bad_part`.
+        accepted: unusual text that was read, by name: `invalid_utf8`, `nul`, `cr` and `crlf` count
+            document parts, `streamed` ranges that were encoded as streams, `bom` files, all others
+            documents.
+        special_text: how often the text of a special token occurs in the documents, by token; the
+            settings define its meaning.
+        rejects_file: name below the output folder; None if nothing was skipped.
         rejects_sha256: hash (hex) of that file; None without one.
         packing: what packing added or left out; zeros without packing.
     """
@@ -86,8 +86,8 @@ class UnitRecord:
         unit: number in the plan.
         settings_digest, inputs: as in `ShardSidecar`.
         totals: counts of the unit; `parts` is 0.
-        spill_bytes, spill_sha256: size and hash (hex) of the file with its rows, which is removed
-            once all buckets are written.
+        spill_bytes, spill_sha256: size and hash (hex) of the file with its rows; the file is
+            removed after all buckets are written.
         version: of this description.
     """
 
@@ -107,20 +107,21 @@ class ShardSidecar:
     Attributes:
         file: name in the output folder, with the split's folder if there are splits.
         split: name of the split; empty without splits.
-        unit, part: numbers of the unit in the plan and of the shard among those of the unit and
-            split, from 0. For a global shuffle, the number of the bucket stands for the unit's.
-        rows, documents, tokens: in the shard; documents that end in it, tokens with BOS and EOS
-            but without padding.
-        bytes: of text, as read; of packed rows, as the ids decode.
+        unit, part: number of the unit in the plan, and of the shard among those of the unit and
+            split, from 0. With a global shuffle, `unit` is the number of the bucket.
+        rows, documents, tokens: number of rows, of documents that end in the shard, and of tokens
+            with BOS and EOS but without padding.
+        bytes: size of the text that was read; for packed rows, of the text that the ids decode to.
         file_bytes, sha256: size and hash (hex) of the shard's file.
         min_id, max_id: smallest and largest token id; None if there is none.
-        first_document, last_document: ids of the first and last row; None without rows.
-        settings_digest: sha256 (hex) of the settings; on resuming, a shard of others is not kept.
-        inputs: what the unit reads: path, identity, first byte, and the byte after the last (None:
-            to the end of a compressed file); and stop, the place from which on `--limit` leaves
-            documents out, if it does. Empty for a bucket, whose rows come from all units.
-        input_digest: for a bucket, sha256 (hex) over what all units read; else None.
-        unit_totals: for the last shard of a unit or bucket, None otherwise.
+        first_document, last_document: document ids of the first and last row; None without rows.
+        settings_digest: sha256 (hex) of the settings; a resumed run keeps only shards of the same
+            settings.
+        inputs: ranges that the unit reads: path, identity, first byte, and the byte after the last
+            (None: to the end of a compressed file); with `--limit`, also stop, the place after
+            which documents are left out. Empty for a bucket, because its rows come from all units.
+        input_digest: for a bucket, sha256 (hex) over the ranges of all units; otherwise None.
+        unit_totals: in the last shard of a unit or bucket; otherwise None.
         version: of this description.
     """
 
@@ -158,7 +159,7 @@ class SplitTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class Spread:
-    """Least and most of a figure over all shards that have it."""
+    """Smallest and largest value of a figure over all shards."""
 
     least: float
     most: float
@@ -169,21 +170,21 @@ class OutputTotals:
     """Sums over all shards and units.
 
     Attributes:
-        shards: how many.
+        shards: number of shards.
         rows, documents, tokens, bytes, file_bytes: as in `ShardSidecar`.
-        documents_in: documents met; those in the shards, `rejected`, `dropped` and
-            `packing.dropped_documents` together.
-        rejected: rows set aside.
-        dropped: documents left out as empty.
-        rejects: rows set aside, by reason; files under `bad_file`, rows of damaged
-            parts of files under `bad_part`.
-        accepted: anomalies that were read all the same, by name: `invalid_utf8`, `nul`, `cr` and
-            `crlf` count pieces of documents (whole ones, or what long ones are cut into),
-            `streamed` the stretches that were encoded as streams, `bom` files, others documents.
-        special_text: how often special tokens are spelled out in the documents' text, by token.
-        packing: what packing added or left out; zeros without packing.
+        documents_in: documents that were read: the sum of those in the shards, `rejected`,
+            `dropped` and `packing.dropped_documents`.
+        rejected: number of skipped rows.
+        dropped: number of empty documents that were left out.
+        rejects: skipped rows, by reason; skipped files under `bad_file`, rows of damaged parts of
+            files under `bad_part`.
+        accepted: unusual text that was read, by name: `invalid_utf8`, `nul`, `cr` and `crlf` count
+            document parts, `streamed` ranges that were encoded as streams, `bom` files, all others
+            documents.
+        special_text: how often the text of a special token occurs in the documents, by token.
+        packing: ids that packing added or left out; zeros without packing.
         splits: sums by split; empty without splits.
-        bytes_per_token: of the shards; None if there are no tokens.
+        bytes_per_token: spread over the shards; None without tokens.
     """
 
     shards: int
@@ -205,20 +206,20 @@ class OutputTotals:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """A finished output folder; written last of all files.
+    """Manifest of a finished output; written after all other files.
 
     Attributes:
-        code_version: of the program that wrote it.
-        backend: `python` or `native`; the shards are the same bytes for both.
-        tokenizer_digest: of the tokenizer that made the ids.
-        settings, settings_digest: what decides the shards besides the input, and its sha256 (hex).
-        plan_digest: sha256 (hex) of the input files and of how they were cut.
+        code_version: version of the program that wrote it.
+        backend: `python` or `native`; both write the same bytes.
+        tokenizer_digest: digest of the tokenizer that made the ids.
+        settings, settings_digest: options that decide the shards besides the input, and their
+            sha256 (hex).
+        plan_digest: sha256 (hex) of the input files and of how they were divided.
         inputs: every file.
-        listing: what listing the inputs brought up: `duplicate_files`, `hidden_files`,
-            `empty_files`.
+        listing: numbers of `duplicate_files`, `hidden_files` and `empty_files` among the inputs.
         totals: sums over all shards and units.
         shards: the sidecars, in order of unit, split and part.
-        units: for a global shuffle, what was read; else empty, as the shards' sidecars say it.
+        units: records of units for a global shuffle; otherwise empty.
         version: of this description.
     """
 

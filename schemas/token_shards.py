@@ -28,19 +28,18 @@ def token_shard_schema(largest_id: int) -> pa.Schema:
 
     Columns:
 
-    - `input_ids` list<uint16 or uint32>: token ids of a document or of a stretch of one, in order,
-      with the BOS and EOS ids that were asked for.
-    - `document_id` string: from the id field, else `FILE_INDEX:PLACE` (`schemas.documents`).
+    - `input_ids` list<uint16 or uint32>: token ids of a document or of a part of it, in order, with
+      BOS and EOS if the settings ask for them.
+    - `document_id` string: from the id field; otherwise `FILE_INDEX:PLACE` (`schemas.documents`).
     - `source` dictionary<int32, string>: the file, as a path below the folder that all inputs
       share.
-    - `byte_start` int64: where the piece of text that the row's ids are of starts in the
-      uncompressed file, bytes; for JSON lines and CSV, where its row does; for Parquet and Arrow,
-      the row's number in the file, from 0. Pieces are whole documents, or
-      stretches of long ones (`schemas.documents`). A row that continues a piece because of
-      `--max-row-tokens` has the `byte_start` of the row before it: its own text starts later, by
-      the bytes that the piece's earlier rows decode to, BOS left out.
+    - `byte_start` int64: where the document part of the row's ids (`schemas.documents`) starts in
+      the uncompressed file, bytes. In JSON lines and CSV: where its row starts. In Parquet and
+      Arrow: the row's number in the file, from 0. A row that continues a document part because of
+      `--max-row-tokens` repeats the `byte_start` of the row before it. Its own text starts later,
+      by the bytes that the earlier rows of the part decode to, without BOS.
     - `part` int32: rises from one row of a document to the next; 0 for the first.
-    - `is_last` bool: whether the document ends here. Documents are counted by it.
+    - `is_last` bool: whether the document ends here; its true values count the documents.
 
     Args:
         largest_id: as for `token_type`.

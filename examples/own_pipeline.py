@@ -7,9 +7,7 @@ OUTPUT/tokenizer gets a model directory for each vocabulary size, OUTPUT/tokens 
 `beam-bpe verify` and `pipelines.TokenShards` accept. Run the script again after an interruption: it
 trains again, and encodes only the units that are missing.
 
-Several runs into one folder at once need a lock, as the command line takes it: call
-`pipelines.storage.output_files.prepare_output`, then encode inside
-`pipelines.storage.output_lock.locked_output`.
+Two runs into one folder at once are refused: `EncodeRun` holds the folder's lock.
 """
 
 from __future__ import annotations
@@ -20,28 +18,23 @@ import sys
 from pipelines import (
     CountWords,
     EncodeDocuments,
+    EncodeRun,
     EncodeSettings,
     ReadOptions,
     TrainBpe,
     TrainSettings,
-    begin_run,
-    code_version,
-    find_finished_units,
     list_inputs,
     make_plan,
-    remove_stale_files,
-    save_copy,
-    write_manifest,
 )
 
 import apache_beam as beam  # isort: skip
 
-from bpe import Tokenizer, get_backend
+from bpe import Tokenizer
 
 SIZES = (300, 350)
 
 
-def run(corpus: str, output: str, text_field: str) -> None:
+def train_and_encode(corpus: str, output: str, text_field: str) -> None:
     """Train on the corpus, then encode it with the larger vocabulary."""
     # Plan: which bytes of which files make a unit of work.
     read = ReadOptions(text_field=text_field)
@@ -58,32 +51,17 @@ def run(corpus: str, output: str, text_field: str) -> None:
             | TrainBpe(f"{output}/tokenizer", training)
         )
 
-    # Encode: mark the folder, put the tokenizer there, make the units that are missing.
-    model, tokens = f"{output}/tokenizer/{max(SIZES)}", f"{output}/tokens"
+    # Encode: what an interrupted run has left is kept, and an output gets its manifest at the end.
+    model = f"{output}/tokenizer/{max(SIZES)}"
     tokenizer = Tokenizer.load(model)
     encoding = EncodeSettings(tokenizer.digest, read)
-    begin_run(tokens, encoding, plan, overwrite=False)
-    save_copy(tokenizer, model, f"{tokens}/__beam-bpe__/tokenizer")
-    kept = find_finished_units(tokens, encoding, plan)
-    remove_stale_files(tokens, kept)
-    missing = [unit for unit in plan.units if unit.index not in kept]
-    with beam.Pipeline() as pipeline:
-        (
-            pipeline
-            | beam.Create([unit.to_json().encode() for unit in missing])
-            | EncodeDocuments(tokens, encoding)
-        )
-
-    # Finish: add up the sidecars of all shards; without a manifest an output is unfinished.
-    manifest = write_manifest(
-        tokens,
-        encoding,
-        plan,
-        code_version=code_version(),
-        backend=get_backend().name,
-        listing=inputs.counts,
-    )
-    print(manifest.totals.documents, "documents,", manifest.totals.tokens, "tokens")
+    with (
+        EncodeRun(f"{output}/tokens", encoding, plan, tokenizer, source=model) as run,
+        beam.Pipeline() as pipeline,
+    ):
+        pipeline | run.units() | EncodeDocuments(run)
+    totals = run.manifest.totals
+    print(totals.documents, "documents,", totals.tokens, "tokens")
 
 
 def main() -> None:
@@ -91,7 +69,7 @@ def main() -> None:
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: python examples/own_pipeline.py CORPUS OUTPUT [TEXT_FIELD]")
     corpus, output, *field = sys.argv[1:]
-    run(corpus, output, field[0] if field else "text")
+    train_and_encode(corpus, output, field[0] if field else "text")
 
 
 if __name__ == "__main__":

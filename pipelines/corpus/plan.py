@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import apache_beam as beam
+
 from bpe.errors import SettingsError
 from pipelines.corpus.listing.file_formats import TABLE_FORMATS
 from pipelines.corpus.listing.inputs import InputFile, InputList, is_local
@@ -23,6 +25,7 @@ __all__ = [
     "Unit",
     "can_be_cut",
     "check_name",
+    "create_units",
     "make_plan",
     "unpacked_guess",
 ]
@@ -240,3 +243,9 @@ def _join_ranges(ranges: Iterable[FileRange]) -> tuple[FileRange, ...]:
         else:
             joined.append(range_)
     return tuple(joined)
+
+
+def create_units(units: list[Unit]) -> beam.PTransform:
+    """The first step of a job: its units as JSON, spread over the workers."""
+    # Create reshuffles by default; without that all units would run on one worker.
+    return "Units" >> beam.Create([unit.to_json().encode() for unit in units])

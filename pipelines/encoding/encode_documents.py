@@ -26,7 +26,7 @@ from pipelines.encoding.write_output import OutputWriter
 from pipelines.runners.job_metrics import count_documents, count_rejects
 from pipelines.runners.progress import ProgressReporter
 from pipelines.runners.worker_errors import reported_errors
-from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.encode_settings import EncodeSettings, RunTarget
 from pipelines.shards.token_rows import RowMaker, TokenRows
 from pipelines.shards.tokenizer_files import cached_tokenizer
 from pipelines.shards.write_shards import ShardGroup, unit_totals
@@ -48,34 +48,24 @@ class EncodeDocuments(beam.PTransform):
     `schemas.token_shards` for their columns and `pipelines.shards.write_shards` for their names.
     Running a unit twice leaves the same files.
 
-    The lines around it, with `units` as `CountWords` shows them; without the first and the last
-    the folder is no finished output, and `beam-bpe verify` and `head` refuse it (the docstring of
-    `pipelines` also goes on with what an interrupted run left):
-
-        begin_run("enc", encoding, plan, overwrite=False)
-        save_copy(tokenizer, "tok/350", "enc/__beam-bpe__/tokenizer")
-        with beam.Pipeline() as pipeline:
-            pipeline | beam.Create(units) | EncodeDocuments("enc", encoding)
-        backend = get_backend().name
-        write_manifest("enc", encoding, plan, code_version=code_version(), backend=backend)
+        with EncodeRun("enc", encoding, plan, tokenizer) as run, beam.Pipeline() as pipeline:
+            pipeline | run.units() | EncodeDocuments(run)
 
     Args:
-        output: folder of the shards; `OUTPUT/__beam-bpe__/tokenizer` holds the tokenizer
-            (`pipelines.shards.tokenizer_files.save_copy`).
-        settings: what decides the shards.
+        run: the `EncodeRun` that holds the output folder.
         progress_folder: from `pipelines.runners.progress.show_progress`; "" to report no progress.
 
     Raises:
         SettingsError: when constructed with a global shuffle, which takes two transforms.
     """
 
-    def __init__(self, output: str, settings: EncodeSettings, *, progress_folder: str = "") -> None:
+    def __init__(self, run: RunTarget, *, progress_folder: str = "") -> None:
         super().__init__()
-        if settings.shuffle == "global":
+        if run.settings.shuffle == "global":
             raise SettingsError(
                 "shuffle='global': use SpillDocuments and WriteBuckets in place of EncodeDocuments"
             )
-        self._encode = _EncodeUnit(output, settings, progress_folder)
+        self._encode = _EncodeUnit(run.output, run.settings, progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[bytes]:
         """Apply to a PCollection of units."""

@@ -13,15 +13,13 @@ group them by key. That is one way in place of two; it can be resumed by unit an
 bucket of any number of bytes is gathered in bounded memory; and 800 MB through a GroupByKey take
 several gigabytes of memory on local runners. The price is that a bucket opens a file per unit.
 
-In place of `EncodeDocuments` in the example of `pipelines`, with `units` as there:
+In place of `EncodeDocuments` in the example of `pipelines`:
 
-    buckets = plan_buckets(plan, encoding)
-    with beam.Pipeline() as pipeline:
-        pipeline | beam.Create(units) | SpillDocuments("enc", encoding, len(buckets))
-    with beam.Pipeline() as pipeline:
-        elements = [bucket.to_json() for bucket in buckets]
-        pipeline | beam.Create(elements) | WriteBuckets("enc", encoding)
-    pipelines.encoding.resume.remove_spills("enc")
+    with EncodeRun("enc", encoding, plan, tokenizer) as run:
+        with beam.Pipeline() as pipeline:
+            pipeline | run.units() | SpillDocuments(run)
+        with beam.Pipeline() as pipeline:
+            pipeline | run.buckets() | WriteBuckets(run)
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ from pipelines.encoding.encode_documents import UnitEncoder
 from pipelines.encoding.shuffle_rows import in_order
 from pipelines.encoding.write_output import OutputWriter
 from pipelines.runners.worker_errors import reported_errors
-from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.encode_settings import EncodeSettings, RunTarget
 from pipelines.shards.shard_files import OpenShard
 from pipelines.shards.token_rows import TokenRows
 from pipelines.shards.tokenizer_files import cached_tokenizer
@@ -125,17 +123,14 @@ class SpillDocuments(beam.PTransform):
     (JSON, bytes), as it was written to `UNIT_FOLDER`. Running a unit twice leaves the same files.
 
     Args:
-        output: folder of the shards; its `TOKENIZER_FOLDER` holds the tokenizer.
-        settings: what decides the shards.
-        buckets: how many there are (`plan_buckets`).
+        run: the `EncodeRun` that holds the output folder.
         progress_folder: from `pipelines.runners.progress.show_progress`; "" to report no progress.
     """
 
-    def __init__(
-        self, output: str, settings: EncodeSettings, buckets: int, *, progress_folder: str = ""
-    ) -> None:
+    def __init__(self, run: RunTarget, *, progress_folder: str = "") -> None:
         super().__init__()
-        self._spill = _SpillUnit(output, settings, buckets, progress_folder)
+        buckets = len(plan_buckets(run.plan, run.settings))
+        self._spill = _SpillUnit(run.output, run.settings, buckets, progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[bytes]:
         """Apply to a PCollection of units."""
@@ -224,13 +219,12 @@ class WriteBuckets(beam.PTransform):
     Running a bucket twice leaves the same files.
 
     Args:
-        output: folder of the shards.
-        settings: what decides the shards.
+        run: the `EncodeRun` that holds the output folder.
     """
 
-    def __init__(self, output: str, settings: EncodeSettings) -> None:
+    def __init__(self, run: RunTarget) -> None:
         super().__init__()
-        self._write = _WriteBucket(output, settings)
+        self._write = _WriteBucket(run.output, run.settings)
 
     def expand(self, buckets: beam.PCollection[bytes]) -> beam.PCollection[bytes]:
         """Apply to a PCollection of buckets."""

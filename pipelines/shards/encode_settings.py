@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from bpe.errors import SettingsError
+from pipelines.corpus.plan import Plan
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.settings import describe_differences, digest_of, reading_settings
 from pipelines.storage.output_names import Split, check_splits
 
-__all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings"]
+__all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings", "RunTarget"]
 
 COMPRESSIONS = ("none", "lz4", "zstd")
 PACK_MODES = ("concat", "best-fit", "pad")
@@ -157,3 +158,11 @@ class EncodeSettings:
 def _check_choice(option: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         raise SettingsError(f"{option} must be one of {', '.join(choices)}, not {value!r}")
+
+
+class RunTarget(Protocol):
+    """What the transforms of a run need to know of it: an `EncodeRun` has these."""
+
+    output: str
+    settings: EncodeSettings
+    plan: Plan

@@ -15,28 +15,16 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from bpe.backends.choice import get_backend
 from bpe.backends.process_memory import bound_free_memory
-from bpe.errors import BpeError, OutputError, SettingsError
+from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.cli.commands.load_tokenizer import load_given_tokenizer
 from pipelines.corpus.listing.inputs import ReadOptions
-from pipelines.corpus.plan import Plan, Unit, make_plan
+from pipelines.corpus.plan import Plan, make_plan
 from pipelines.encoding.encode_documents import EncodeDocuments
-from pipelines.encoding.resume import (
-    Found,
-    begin_run,
-    find_finished_buckets,
-    find_finished_units,
-    find_read_units,
-    is_finished,
-    remove_spills,
-    remove_stale_files,
-    remove_stale_units,
-)
-from pipelines.encoding.shuffle_buckets import Bucket, SpillDocuments, WriteBuckets, plan_buckets
-from pipelines.encoding.write_manifest import write_manifest
+from pipelines.encoding.encode_run import EncodeRun
+from pipelines.encoding.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
 from pipelines.runners.dask_cluster import LocalDask
 from pipelines.runners.job_metrics import JobMetrics, read_metrics
 from pipelines.runners.progress import Stopwatch, format_bytes, format_count, show_progress
@@ -44,10 +32,8 @@ from pipelines.runners.runner_setup import end_process, run_pipeline
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import read_manifest
 from pipelines.shards.split_documents import parse_splits
-from pipelines.shards.tokenizer_files import save_copy
-from pipelines.storage.output_files import join, prepare_output
-from pipelines.storage.output_layout import REJECTS, TOKENIZER_FOLDER
-from pipelines.storage.output_lock import locked_output
+from pipelines.storage.output_files import join
+from pipelines.storage.output_layout import REJECTS
 from pipelines.storage.wording import counted
 from schemas.sidecars import Manifest, OutputTotals
 
@@ -67,38 +53,36 @@ def run(arguments: Namespace) -> int:
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
     _check_row_length(settings, plan)
-    output = arguments.output
-    try:
-        prepare_output(output)
-    except OutputError:
-        if arguments.overwrite or not is_finished(output, settings, plan):
-            raise
-        return _tell_finished(output)
-    with locked_output(output), closing(LocalDask()) as dask:
-        found = begin_run(output, settings, plan, overwrite=arguments.overwrite)
-        for sentence in found.notes:
-            job.note(f"note: {sentence}")
-        if found.finished:
-            return _tell_finished(output)
-        save_copy(tokenizer, arguments.tokenizer, join(output, TOKENIZER_FOLDER))
-        steps = _Job(arguments, options, settings, plan, found, dask)
-        kept = steps.shuffle() if settings.shuffle == "global" else steps.encode()
-        manifest = write_manifest(
-            output,
+    with (
+        EncodeRun(
+            arguments.output,
             settings,
             plan,
-            code_version=job.code_version(),
-            backend=get_backend().name,
+            tokenizer,
+            source=arguments.tokenizer,
+            overwrite=arguments.overwrite,
             listing=inputs.counts,
-        )
+        ) as encoding,
+        closing(LocalDask()) as dask,
+    ):
+        for sentence in encoding.found.notes:
+            job.note(f"note: {sentence}")
+        steps = _Job(arguments, options, encoding, dask)
+        if not encoding.found.finished:
+            steps.run()
+    return _tell_end(encoding, watch, steps)
+
+
+def _tell_end(encoding: EncodeRun, watch: Stopwatch, steps: _Job) -> int:
+    output = encoding.output
+    manifest = encoding.manifest or read_manifest(output)
+    if encoding.found.finished:
+        job.note(f"{output} is finished, with equal settings and input: nothing to do")
+        _print_summary(output, manifest, None)
+        return 0
     metrics = read_metrics(steps.results)
-    _print_summary(output, manifest, watch.seconds, resumed=kept > 0, metrics=metrics)
-    return 0
-
-
-def _tell_finished(output: str) -> int:
-    job.note(f"{output} is finished, with equal settings and input: nothing to do")
-    _print_summary(output, read_manifest(output), None)
+    resumed = encoding.kept > 0
+    _print_summary(output, manifest, watch.seconds, resumed=resumed, metrics=metrics)
     return 0
 
 
@@ -108,68 +92,37 @@ class _Job:
 
     arguments: Namespace
     options: PipelineOptions
-    settings: EncodeSettings
-    plan: Plan
-    found: Found
+    encoding: EncodeRun
     dask: LocalDask
     results: list[Any] = field(default_factory=list)
 
-    def encode(self) -> int:
-        """Encode the units that are missing; returns how many were kept."""
-        output, settings = self.arguments.output, self.settings
-        kept = find_finished_units(output, settings, self.plan) if self.found.resumed else set()
-        removed = remove_stale_files(output, kept, settings.split_names)
-        self._tell(f"kept {len(kept)} of {counted(len(self.plan.units), 'unit')}", removed)
-        missing = [unit for unit in self.plan.units if unit.index not in kept]
-        self._run_units(
-            missing, lambda folder: EncodeDocuments(output, settings, progress_folder=folder)
-        )
-        return len(kept)
+    def run(self) -> None:
+        """Encode the units that are missing, in two jobs for a global shuffle."""
+        encoding = self.encoding
+        if encoding.found.resumed:
+            self._tell_kept()
+        transform = SpillDocuments if encoding.settings.shuffle == "global" else EncodeDocuments
+        if encoding.missing_units:
+            size = sum(unit.stored_bytes for unit in encoding.missing_units)
+            with show_progress("encoding", size) as folder:
+                encode = transform(encoding, progress_folder=folder)
+                self._run(lambda pipeline: pipeline | encoding.units() | encode)
+        if encoding.missing_buckets:
+            write = WriteBuckets(encoding)
+            self._run(lambda pipeline: pipeline | encoding.buckets() | write)
 
-    def shuffle(self) -> int:
-        """Spill the units and write the buckets that are missing; returns how many were kept."""
-        output, settings, plan = self.arguments.output, self.settings, self.plan
-        buckets = plan_buckets(plan, settings)
-        written: set[int] = set()
-        spilled: set[int] = set()
-        if self.found.resumed:
-            written = find_finished_buckets(output, settings, buckets)
-            needed = len(written) < len(buckets)
-            spilled = find_read_units(output, settings, plan, with_spills=needed)
-        removed = remove_stale_files(output, written, settings.split_names, rejects=False)
-        removed += remove_stale_units(output, spilled)
-        self._tell(
-            f"kept {len(spilled)} of {counted(len(plan.units), 'unit')} read, and {len(written)} "
-            f"of {counted(len(buckets), 'bucket')} written",
-            removed,
-        )
-        unread = [unit for unit in plan.units if unit.index not in spilled]
-        self._run_units(
-            unread,
-            lambda folder: SpillDocuments(output, settings, len(buckets), progress_folder=folder),
-        )
-        self._run_buckets([bucket for bucket in buckets if bucket.index not in written])
-        remove_spills(output)
-        return len(spilled) + len(written)
-
-    def _tell(self, kept: str, removed: int) -> None:
-        if self.found.resumed:
-            files = counted(removed, "file")
-            left = f"; removed {files} of units that are to be done again" if removed else ""
-            job.note(f"resuming: {kept}{left}")
-
-    def _run_units(self, units: list[Unit], transform: Callable[[str], beam.PTransform]) -> None:
-        if not units:
-            return
-        with show_progress("encoding", sum(unit.stored_bytes for unit in units)) as folder:
-            self._run(lambda pipeline: pipeline | job.create_units(units) | transform(folder))
-
-    def _run_buckets(self, buckets: list[Bucket]) -> None:
-        if not buckets:
-            return
-        elements = [bucket.to_json() for bucket in buckets]
-        transform = WriteBuckets(self.arguments.output, self.settings)
-        self._run(lambda pipeline: pipeline | "Buckets" >> beam.Create(elements) | transform)
+    def _tell_kept(self) -> None:
+        encoding = self.encoding
+        units, plan = len(encoding.plan.units), encoding.plan
+        read = units - len(encoding.missing_units)
+        kept = f"kept {read} of {counted(units, 'unit')}"
+        if encoding.settings.shuffle == "global":
+            buckets = len(plan_buckets(plan, encoding.settings))
+            written = buckets - len(encoding.missing_buckets)
+            kept += f" read, and {written} of {counted(buckets, 'bucket')} written"
+        files = counted(encoding.removed, "file")
+        left = f"; removed {files} of units that are to be done again" if encoding.removed else ""
+        job.note(f"resuming: {kept}{left}")
 
     def _run(self, build: Callable[[beam.Pipeline], Any]) -> None:
         hint = job.resume_hint(self.arguments)

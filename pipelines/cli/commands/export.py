@@ -6,6 +6,7 @@ import sys
 from argparse import Namespace
 
 from bpe.errors import BpeError, OutputError, SettingsError
+from bpe.version import __version__
 from pipelines.cli.commands import job
 from pipelines.exports import EXPORTS, Export, ExportOptions, ShardSource
 from pipelines.exports.export_run import (
@@ -84,7 +85,7 @@ def _make(
         found = begin_export(output, wanted, patterns, overwrite=arguments.overwrite)
         if found is not None:
             return found, True
-        code_version = job.code_version()
+        code_version = __version__
         return run_export(export, source, output, wanted, code_version=code_version), False
 
 

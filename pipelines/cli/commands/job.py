@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 from collections.abc import Mapping
-from importlib import metadata
 
-import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
@@ -20,7 +18,6 @@ from pipelines.corpus.listing.input_columns import check_columns
 from pipelines.corpus.listing.input_lists import read_input_lists
 from pipelines.corpus.listing.input_overlap import refuse_overlap
 from pipelines.corpus.listing.inputs import REFUSED_NOTE, InputList, ReadOptions, list_inputs
-from pipelines.corpus.plan import Unit
 from pipelines.runners.beam_options import make_storage_options
 from pipelines.runners.progress import format_bytes, format_count
 from pipelines.runners.runner_setup import make_pipeline_options
@@ -30,8 +27,6 @@ from pipelines.storage.wording import counted
 __all__ = [
     "accepted_lines",
     "beam_options",
-    "code_version",
-    "create_units",
     "limit_lines",
     "list_and_report",
     "note",
@@ -131,12 +126,6 @@ def list_and_report(arguments: Namespace, read: ReadOptions) -> InputList:
         note(f"note: {sentence}")
     check_columns(inputs.files, read)
     return inputs
-
-
-def create_units(units: list[Unit]) -> beam.PTransform:
-    """The first step of a job: its units as JSON, spread over the workers."""
-    # Create reshuffles by default; without that all units would run on one worker.
-    return "Units" >> beam.Create([unit.to_json().encode() for unit in units])
 
 
 def resume_hint(arguments: Namespace) -> str:
@@ -256,11 +245,3 @@ def tell_framing(tokenizer: Tokenizer, bos: int | None, eos: int | None) -> None
     options = " ".join(f"{option}={show(ids)}" for ids, _, option in sides if len(ids) == 1)
     does = f"; {options} does so" if options else "; no option here puts several tokens there"
     note(f"note: by the tokenizer's file, each text has {said}, which is not done unasked{does}")
-
-
-def code_version() -> str:
-    """Version of the installed distribution, for manifests."""
-    try:
-        return metadata.version("beam-bpe")
-    except metadata.PackageNotFoundError:
-        return "not installed"

@@ -18,7 +18,7 @@ from pipelines.cli.commands.train_job import (
     TrainJob,
     reading_settings_of,
 )
-from pipelines.corpus.plan import Plan
+from pipelines.corpus.plan import Plan, create_units
 from pipelines.corpus.settings import refused_rejects
 from pipelines.runners.progress import format_bytes, format_count, show_merges, show_progress
 from pipelines.shards.manifest import input_record
@@ -272,7 +272,7 @@ def _count(this: TrainJob, folder: str) -> None:
             "count",
             lambda pipeline: (
                 pipeline
-                | job.create_units(list(plan.units))
+                | create_units(list(plan.units))
                 | CountWords(
                     counting, this.read, buckets=buckets, output=folder, progress_folder=progress
                 )

@@ -235,7 +235,7 @@ def test_a_finished_folder_is_left_alone_and_other_settings_are_refused(
     assert "nothing to do" in again.err
     refused = run(*command, "--append-eos", "<|endoftext|>", "--shard-bytes", "1MB")
     assert refused.code == 1
-    assert "eos: was null, now 261" in refused.err
+    assert "eos: was not given, now 261" in refused.err
     assert "shard_bytes: was 268435456, now 1000000" in refused.err
     more = run(*command[:2], corpus / "*.txt", corpus / "b.jsonl", *command[3:])
     assert more.code == 1

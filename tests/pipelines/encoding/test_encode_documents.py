@@ -21,6 +21,7 @@ from bpe.tokenizer import Tokenizer
 from pipelines.corpus.listing.inputs import ReadOptions, list_inputs
 from pipelines.corpus.plan import Plan, make_plan
 from pipelines.encoding.encode_documents import EncodeDocuments, EncodeSettings
+from pipelines.encoding.encode_run import EncodeRun
 from pipelines.runners.worker_errors import WorkerError
 from pipelines.shards.tokenizer_files import save_copy
 from schemas.sidecars import ShardSidecar
@@ -31,7 +32,7 @@ def encode_here(
 ) -> list[ShardSidecar]:
     """Encode all units in this thread; the sidecars."""
     save_copy(tokenizer, str(source), str(output / "__beam-bpe__/tokenizer"))
-    step = EncodeDocuments(str(output), how)._encode
+    step = EncodeDocuments(EncodeRun(str(output), how, plan, tokenizer))._encode
     elements = [unit.to_json().encode() for unit in plan.units]
     encoded = [data for element in elements for data in step.process(element)]
     return [msgspec.json.decode(data, type=ShardSidecar) for data in encoded]
@@ -54,11 +55,12 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
     plan = make_plan(list_inputs([str(tmp_path / "*.txt")], read), read, unit_bytes=1)
     output = tmp_path / "out"
     save_copy(tokenizer, str(model_dir), str(output / "__beam-bpe__/tokenizer"))
+    how = EncodeSettings(tokenizer.digest, read)
     with BeamPipeline() as pipeline:
         sidecars = (
             pipeline
             | beam.Create([unit.to_json().encode() for unit in plan.units])
-            | EncodeDocuments(str(output), EncodeSettings(tokenizer.digest, read))
+            | EncodeDocuments(EncodeRun(str(output), how, plan, tokenizer))
             | beam.Map(lambda data: msgspec.json.decode(data)["file"])
         )
         assert_that(sidecars, equal_to(["shard-00000-000.arrow", "shard-00001-000.arrow"]))

@@ -7,6 +7,7 @@ step, or a coder between steps, that is not one of Beam's standard ones.
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import apache_beam as beam
@@ -32,8 +33,12 @@ GRAPHS: dict[str, Callable[[Any], Any]] = {
     "count": lambda units: (
         units | CountWords(CountSettings("gpt2"), ReadOptions()) | WriteCountTable("counts")
     ),
-    "encode": lambda units: units | EncodeDocuments("tokens", _encode_settings()),
+    "encode": lambda units: units | EncodeDocuments(_encode_run()),
 }
+
+
+def _encode_run() -> SimpleNamespace:
+    return SimpleNamespace(output="tokens", settings=_encode_settings())
 
 
 def _encode_settings() -> EncodeSettings:

@@ -1,0 +1,182 @@
+"""An encoding run in an output folder: claimed at its beginning, given its manifest at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+
+import apache_beam as beam
+
+from bpe.backends.choice import get_backend
+from bpe.errors import OutputError
+from bpe.tokenizer import Tokenizer
+from bpe.version import __version__
+from pipelines.corpus.plan import Plan, Unit, create_units
+from pipelines.encoding.resume import (
+    Found,
+    begin_run,
+    find_finished_buckets,
+    find_finished_units,
+    find_read_units,
+    is_finished,
+    remove_spills,
+    remove_stale_files,
+    remove_stale_units,
+)
+from pipelines.encoding.shuffle_buckets import Bucket, plan_buckets
+from pipelines.encoding.write_manifest import write_manifest
+from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.manifest import read_manifest
+from pipelines.shards.tokenizer_files import save_copy
+from pipelines.storage.output_files import join, prepare_output
+from pipelines.storage.output_layout import TOKENIZER_FOLDER
+from pipelines.storage.output_lock import locked_output
+from schemas.sidecars import Manifest
+
+__all__ = ["EncodeRun"]
+
+
+class EncodeRun:
+    """One run of encoding, from the claim of its output folder to the manifest.
+
+        with EncodeRun("enc", encoding, plan, tokenizer) as run, beam.Pipeline() as pipeline:
+            pipeline | run.units() | EncodeDocuments(run)
+        print(run.manifest.totals.tokens)
+
+    At the beginning it locks the folder, compares it with this run, puts the tokenizer there and
+    removes what an interrupted run left half done. At the end, which must come after the
+    pipeline's, it checks that no document is lost and writes the manifest: without one an output is
+    unfinished. After an exception it writes none. The same run started again makes the units that
+    are missing; of a finished output it makes nothing.
+
+    Args:
+        output: folder of the shards, local or on a file system that Beam knows; it is created.
+        settings: what decides the shards; of a global shuffle, `SpillDocuments` takes `units()` in
+            one pipeline, and then `WriteBuckets` takes `buckets()` in another.
+        plan: of the input.
+        tokenizer: that `settings` names by its digest.
+        source: where it was loaded from; a model directory is copied with its own golden set.
+        overwrite: remove what an earlier run made, whatever its settings.
+        listing: `InputList.counts`, for the record.
+
+    Attributes:
+        found: what the folder held; `found.finished` if nothing is to be done.
+        missing_units: of the plan, in order, that are to be encoded.
+        missing_buckets: of a global shuffle, that are to be written.
+        kept: how many units, or units and buckets, an earlier run has made.
+        removed: how many files of units were removed that are made again.
+        manifest: of the finished output; None until then.
+
+    Raises:
+        OutputError: entering: another run works there, or the folder holds the shards of other
+            settings or inputs, or files that are not ours. Leaving: a shard is missing, or
+            documents in differ from documents out and rejects.
+        BadRecordError: leaving: more rows were set aside than `max_bad_records` allows.
+        BadFileError: leaving: all of the input was set aside.
+    """
+
+    def __init__(
+        self,
+        output: str,
+        settings: EncodeSettings,
+        plan: Plan,
+        tokenizer: Tokenizer,
+        *,
+        source: str = "",
+        overwrite: bool = False,
+        listing: Mapping[str, int] | None = None,
+    ) -> None:
+        self.output = output
+        self.settings = settings
+        self.plan = plan
+        self.found = Found()
+        self.missing_units: list[Unit] = []
+        self.missing_buckets: list[Bucket] = []
+        self.kept = 0
+        self.removed = 0
+        self.manifest: Manifest | None = None
+        self._tokenizer = tokenizer
+        self._source = source
+        self._overwrite = overwrite
+        self._listing = listing
+        self._open = ExitStack()
+
+    def __enter__(self) -> EncodeRun:  # noqa: PYI034 - typing.Self needs Python 3.11
+        try:
+            prepare_output(self.output)
+        except OutputError:
+            if self._overwrite or not is_finished(self.output, self.settings, self.plan):
+                raise
+            self.found = Found(finished=True)
+        with ExitStack() as stack:
+            if not self.found.finished:
+                stack.enter_context(locked_output(self.output))
+                self._claim()
+            if self.found.finished:
+                self.manifest = read_manifest(self.output)
+            self._open = stack.pop_all()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._open:
+            if kind is None and self.manifest is None:
+                self._finish()
+
+    def units(self) -> beam.PTransform:
+        """The missing units as a PCollection of JSON (bytes); none if the output is finished."""
+        return create_units(self.missing_units)
+
+    def buckets(self) -> beam.PTransform:
+        """The missing buckets of a global shuffle as a PCollection of JSON (bytes)."""
+        return "Buckets" >> beam.Create([bucket.to_json() for bucket in self.missing_buckets])
+
+    def _claim(self) -> None:
+        """Mark the folder as this run's, and find what it lacks."""
+        self.found = begin_run(self.output, self.settings, self.plan, overwrite=self._overwrite)
+        if self.found.finished:
+            return
+        save_copy(self._tokenizer, self._source, join(self.output, TOKENIZER_FOLDER))
+        if self.settings.shuffle == "global":
+            self._find_missing_buckets()
+        else:
+            self._find_missing_units()
+
+    def _find_missing_units(self) -> None:
+        output, settings, plan = self.output, self.settings, self.plan
+        kept = find_finished_units(output, settings, plan) if self.found.resumed else set()
+        self.removed = remove_stale_files(output, kept, settings.split_names)
+        self.missing_units = [unit for unit in plan.units if unit.index not in kept]
+        self.kept = len(kept)
+
+    def _find_missing_buckets(self) -> None:
+        output, settings, plan = self.output, self.settings, self.plan
+        buckets = plan_buckets(plan, settings)
+        written: set[int] = set()
+        read: set[int] = set()
+        if self.found.resumed:
+            written = find_finished_buckets(output, settings, buckets)
+            needed = len(written) < len(buckets)
+            read = find_read_units(output, settings, plan, with_spills=needed)
+        self.removed = remove_stale_files(output, written, settings.split_names, rejects=False)
+        self.removed += remove_stale_units(output, read)
+        self.missing_units = [unit for unit in plan.units if unit.index not in read]
+        self.missing_buckets = [bucket for bucket in buckets if bucket.index not in written]
+        self.kept = len(read) + len(written)
+
+    def _finish(self) -> None:
+        if self.settings.shuffle == "global":
+            remove_spills(self.output)
+        self.manifest = write_manifest(
+            self.output,
+            self.settings,
+            self.plan,
+            code_version=__version__,
+            backend=get_backend().name,
+            listing=self._listing,
+        )

@@ -1,0 +1,115 @@
+"""`EncodeRun`: who holds the folder, what is missing, and when a manifest is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+
+from bpe.errors import OutputError
+from bpe.tokenizer import Tokenizer
+from pipelines import (
+    EncodeDocuments,
+    EncodeRun,
+    EncodeSettings,
+    ReadOptions,
+    SpillDocuments,
+    WriteBuckets,
+    list_inputs,
+    make_plan,
+)
+
+MANIFEST = "__beam-bpe__/manifest.json"
+Make = Callable[..., EncodeRun]
+
+
+@pytest.fixture
+def make(tmp_path: Path, model_dir: Path) -> Make:
+    """A run over two files, a unit each, into `tmp_path`/out."""
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text(f"the and {name}\n" * 50)
+    read = ReadOptions()
+    plan = make_plan(list_inputs([str(tmp_path / "*.txt")], read), read, unit_bytes=1)
+    tokenizer = Tokenizer.load(model_dir)
+
+    def make_run(**options: object) -> EncodeRun:
+        overwrite = bool(options.pop("overwrite", False))
+        settings = EncodeSettings(tokenizer.digest, read, **options)
+        output = str(tmp_path / "out")
+        return EncodeRun(output, settings, plan, tokenizer, overwrite=overwrite)
+
+    return make_run
+
+
+def encode(run: EncodeRun, *, fail: bool = False) -> None:
+    with run, beam.Pipeline() as pipeline:
+        pipeline | run.units() | EncodeDocuments(run)
+        if fail:
+            raise ZeroDivisionError
+
+
+def test_the_manifest_comes_after_the_pipeline(make: Make, run: Callable, tmp_path: Path) -> None:
+    made = make()
+    assert made.manifest is None
+    encode(made)
+    assert made.manifest.totals.documents == 2
+    assert run("verify", tmp_path / "out").code == 0
+
+
+def test_an_exception_leaves_no_manifest_and_gives_the_folder_up(
+    make: Make, tmp_path: Path
+) -> None:
+    first = make()
+    with pytest.raises(ZeroDivisionError):
+        encode(first, fail=True)
+    assert first.manifest is None
+    assert not (tmp_path / "out" / MANIFEST).exists()
+    encode(make())
+    assert (tmp_path / "out" / MANIFEST).exists()
+
+
+def test_a_job_that_did_not_end_gives_no_manifest(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="is missing although the job ended"), make():
+        pass
+    assert not (tmp_path / "out" / MANIFEST).exists()
+
+
+def test_what_is_whole_is_not_made_again(make: Make, tmp_path: Path) -> None:
+    encode(make())
+    again = make()
+    with again:
+        assert again.found.finished
+        assert again.missing_units == []
+    assert again.manifest.totals.documents == 2
+    (tmp_path / "out" / "shard-00001-000.arrow").unlink()
+    resumed = make()
+    with resumed, beam.Pipeline() as pipeline:
+        assert (resumed.kept, [unit.index for unit in resumed.missing_units]) == (1, [1])
+        pipeline | resumed.units() | EncodeDocuments(resumed)
+    assert resumed.manifest.totals == again.manifest.totals
+
+
+def test_other_settings_and_a_second_run_are_refused(make: Make) -> None:
+    with make() as held:
+        with pytest.raises(OutputError, match="another run is writing there"), make():
+            pytest.fail("two runs hold one folder")
+        with beam.Pipeline() as pipeline:
+            pipeline | held.units() | EncodeDocuments(held)
+    with pytest.raises(OutputError, match="eos: was not given, now 261"), make(eos=261):
+        pytest.fail("other settings were taken")
+    with make(eos=261, overwrite=True) as over, beam.Pipeline() as pipeline:
+        pipeline | over.units() | EncodeDocuments(over)
+    assert over.manifest.settings["eos"] == 261
+
+
+def test_a_global_shuffle_takes_two_pipelines(make: Make, run: Callable, tmp_path: Path) -> None:
+    with make(shuffle="global") as made:
+        with beam.Pipeline() as pipeline:
+            pipeline | made.units() | SpillDocuments(made)
+        with beam.Pipeline() as pipeline:
+            pipeline | made.buckets() | WriteBuckets(made)
+    assert made.manifest.totals.documents == 2
+    assert run("verify", tmp_path / "out").code == 0
+    assert not (tmp_path / "out" / "__beam-bpe__" / "shuffle").exists()

@@ -1,4 +1,4 @@
-"""Build of beam-bpe: the packages and the native core `bpe._native`.
+"""Build of beam-bpe: the packages, the native core `bpe._native`, and `pipelines._io` beside it.
 
 Environment variables (all optional, none is read at run time):
 
@@ -18,11 +18,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from setuptools import Extension, find_packages, setup
+from setuptools import find_packages, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CCompilerError
 
-NATIVE_FOLDER = Path("bpe") / "native"
+CORE_FOLDER = Path("bpe") / "native"
+IO_FOLDER = Path("pipelines") / "native"
+# Of the core, what the second extension is compiled with too: it holds no state.
+SHARED_SOURCES = [
+    str(CORE_FOLDER / "python" / name)
+    for name in ("arrow_columns.cc", "python_columns.cc", "python_errors.cc")
+]
 X86_64 = platform.machine().lower() in {"x86_64", "amd64"}
 
 # Only files of these names may hold instructions beyond the platform's baseline; which of them
@@ -54,15 +60,20 @@ def switched_on(name: str) -> bool:
     return os.environ.get(name, "") not in {"", "0"}
 
 
-def native_sources() -> list[str]:
-    """Every C++ source file that this processor can use."""
-    sources = sorted(str(f) for f in NATIVE_FOLDER.rglob("*.cc"))
+def sources_in(folder: Path) -> list[str]:
+    """Every C++ source file of a folder that this processor can use."""
+    sources = sorted(str(f) for f in folder.rglob("*.cc"))
     return [f for f in sources if X86_64 or not f.endswith(tuple(X86_FILE_FLAGS))]
+
+
+def all_headers() -> list[Path]:
+    """Every header that a source file may include."""
+    return sorted(f for folder in (CORE_FOLDER, IO_FOLDER) for f in folder.rglob("*.h"))
 
 
 def flags_of_file(source: str) -> list[str]:
     """The flags that this source file needs beside those of all files."""
-    if Path(source).parent.name == "python":
+    if Path(source).parent.name == "python" or source.endswith("python_module.cc"):
         # pybind11's headers shadow names of their own. A thread that is ended unwinds without an
         # exception object, which UBSan takes for a reference to null wherever it is caught.
         return ["-Wno-shadow", *(["-fno-sanitize=null"] if os.environ.get("BPE_SANITIZE") else [])]
@@ -87,14 +98,14 @@ def needs_recompile(obj: str, source: str) -> bool:
     """True if an object file is older than anything that it may be made from."""
     if not Path(obj).exists():
         return True
-    sources = [Path(source), Path(__file__), *NATIVE_FOLDER.rglob("*.h")]
+    sources = [Path(source), Path(__file__), *all_headers()]
     return Path(obj).stat().st_mtime <= max(file.stat().st_mtime for file in sources)
 
 
 class BuildNative(build_ext):
     """Adds the flags of single files, and turns a compiler's failure into a hint."""
 
-    def build_extension(self, ext: Extension) -> None:
+    def build_extensions(self) -> None:
         """Compile and link; `SystemExit` with the hint where that fails."""
         plain_compile = self.compiler._compile  # noqa: SLF001 - the one hook per source file
 
@@ -112,7 +123,7 @@ class BuildNative(build_ext):
             stamp.parent.mkdir(parents=True)
             self.force = True
         try:
-            super().build_extension(ext)
+            super().build_extensions()
             stamp.write_text(flags)
         except CCompilerError as error:
             if not switched_on("BPE_OPTIONAL_NATIVE"):
@@ -120,10 +131,13 @@ class BuildNative(build_ext):
             sys.stderr.write(f"warning: {error}\n{HINT}\n")
 
     def copy_extensions_to_source(self) -> None:
-        """Put the core beside the package's sources, if there is one to put."""
-        built = Path(self.build_lib, self.get_ext_filename(self.extensions[0].name))
-        if built.exists():
-            super().copy_extensions_to_source()
+        """Put the extensions beside the packages' sources, as far as there are any."""
+        self.extensions = [
+            extension
+            for extension in self.extensions
+            if Path(self.build_lib, self.get_ext_filename(extension.name)).exists()
+        ]
+        super().copy_extensions_to_source()
 
 
 def native_build() -> dict[str, Any]:
@@ -137,20 +151,26 @@ def native_build() -> dict[str, Any]:
         "BPE_BUILD_JOBS", default=os.cpu_count() or 1, needs_recompile=needs_recompile
     ).install()
     compile_flags, link_flags = compiler_flags()
-    extension = Pybind11Extension(
-        "bpe._native",
-        native_sources(),
-        cxx_std=17,
-        include_dirs=[str(NATIVE_FOLDER)],
-        extra_compile_args=compile_flags,
-        extra_link_args=link_flags,
-        depends=sorted(str(file) for file in NATIVE_FOLDER.rglob("*.h")),
-    )
-    return {"ext_modules": [extension], "cmdclass": {"build_ext": BuildNative}}
+    extensions = [
+        Pybind11Extension(
+            name,
+            sources,
+            cxx_std=17,
+            include_dirs=[str(CORE_FOLDER), str(IO_FOLDER)],
+            extra_compile_args=compile_flags,
+            extra_link_args=link_flags,
+            depends=[str(header) for header in all_headers()],
+        )
+        for name, sources in (
+            ("bpe._native", sources_in(CORE_FOLDER)),
+            ("pipelines._io", [*sources_in(IO_FOLDER), *SHARED_SOURCES]),
+        )
+    ]
+    return {"ext_modules": extensions, "cmdclass": {"build_ext": BuildNative}}
 
 
 setup(
     packages=find_packages(include=["bpe", "bpe.*", "pipelines", "pipelines.*", "schemas"]),
-    package_data={"bpe": ["py.typed", "*.pyi"]},
+    package_data={"bpe": ["py.typed", "*.pyi"], "pipelines": ["*.pyi"]},
     **native_build(),
 )

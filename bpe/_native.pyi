@@ -15,6 +15,9 @@ import numpy.typing as npt
 INTERFACE: int
 """Changes with the names and arguments below: what was compiled from other sources is refused."""
 
+page_pool: object
+"""Capsule of the page pool's C functions, for other extensions: a process has one pool."""
+
 def isa() -> str:
     """Name of the instruction set in force: scalar, avx2 or avx512; see BPE_ISA."""
 
@@ -27,12 +30,6 @@ def give_back_memory(keep: int) -> None:
     keep: bytes of pages that may stay.
     """
 
-def start_writing(file: int, start: int, size: int) -> None:
-    """Have the system begin to write a stretch of a file to the disk; no wait and no error.
-
-    file: descriptor. Does nothing where the system has no such call.
-    """
-
 class PooledBytes:
     """Memory (a writable buffer of so many bytes, of any content) from the pages that are kept."""
 
@@ -42,34 +39,6 @@ class PooledBytes:
 
 def map_large_blocks() -> bool:
     """Have glibc map blocks of 8 MiB and more one by one; False if the C library is another."""
-
-def scan_json_rows(
-    data: bytes | memoryview,
-    starts: ArrowColumn,
-    ends: ArrowColumn,
-    *,
-    text_path: list[str],
-    id_path: list[str],
-) -> tuple[Column, ...] | None:
-    """Texts (large_binary) and ids (large_string, if wanted) of rows of JSON.
-
-    starts, ends: int64; row i is data[starts[i]:ends[i]]. text_path, id_path:
-    names on the way to a field; an empty one of the id: none is wanted. None if any row
-    is not beyond doubt.
-    """
-
-def count_text_features(texts: ArrowColumn, whole: bytes) -> list[int]:
-    """How many texts are empty, of white space alone, not UTF-8; have a NUL, CR alone, CR LF.
-
-    texts: as `BinaryColumn`. whole: a byte for each, 0 unless it is a whole document; only those
-    count as empty or as white space.
-    """
-
-def find_byte(data: bytes | memoryview, byte: int, start: int) -> Column:
-    """Positions (int64) of a byte from `start` on, ascending."""
-
-def longest_string(data: bytes | memoryview) -> int:
-    """Length of the longest of strings, each behind its length in four bytes; -1: damaged."""
 
 def normalize(data: bytes, form: str, is_latest: bool) -> bytes:
     """Normal form of a text: NFC, NFD, NFKC, NFKD or Lowercase.

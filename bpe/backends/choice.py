@@ -15,10 +15,16 @@ from typing import Any
 from bpe.backends.protocol import Backend
 from bpe.errors import BackendError, SettingsError
 
-__all__ = ["BACKEND_NAMES", "get_backend", "native_core", "native_core_if_there"]
+__all__ = [
+    "BACKEND_NAMES",
+    "get_backend",
+    "load_extension",
+    "native_core",
+    "native_core_if_there",
+]
 
 # Of the native core that these sources need, as in bpe/native/python/python_module.cc.
-NATIVE_INTERFACE = 6
+NATIVE_INTERFACE = 7
 
 BACKEND_NAMES = ("auto", "native", "python")
 
@@ -53,14 +59,22 @@ def native_core() -> Any:
 
     Raises ImportError: it was not built, or from other sources.
     """
-    core = importlib.import_module("bpe._native")
-    found = getattr(core, "INTERFACE", None)
-    if found != NATIVE_INTERFACE:
+    return load_extension("bpe._native", NATIVE_INTERFACE)
+
+
+def load_extension(name: str, interface: int) -> Any:
+    """Import an extension module whose INTERFACE must be this one.
+
+    Raises ImportError: it was not built, or from other sources.
+    """
+    module = importlib.import_module(name)
+    found = getattr(module, "INTERFACE", None)
+    if found != interface:
         raise ImportError(
-            f"{core.__file__} was compiled from other sources (its interface is {found}, and "
-            f"{NATIVE_INTERFACE} is needed)"
+            f"{module.__file__} was compiled from other sources (its interface is {found}, and "
+            f"{interface} is needed)"
         )
-    return core
+    return module
 
 
 @lru_cache(maxsize=1)

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.text_checks import count_text_features
 from pipelines.corpus.cut_documents import Piece
 from pipelines.corpus.listing.inputs import InputFile
+from pipelines.corpus.text_checks import count_text_features
 from schemas.documents import DOCUMENT_PIECES
 
 __all__ = [

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bpe.text_checks import find_byte
+from pipelines.corpus.text_checks import find_byte
 
 __all__ = [
     "LongRow",

@@ -25,7 +25,7 @@ from apache_beam.io.filesystem import CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from bpe.errors import BpeError, OutputError
-from bpe.file_writing import start_writing
+from pipelines.storage.file_writing import start_writing
 from pipelines.storage.own_paths import GLOB, escape, is_local, own_path
 
 __all__ = [

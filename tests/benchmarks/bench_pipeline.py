@@ -175,8 +175,8 @@ def parser_alone(path: Path, kind: str, workers: int) -> float:
     import pyarrow.parquet as pq
     import zstandard
 
-    from bpe.json_rows import scan_json_rows
-    from bpe.text_checks import find_byte
+    from pipelines.corpus.jsonl.json_rows import scan_json_rows
+    from pipelines.corpus.text_checks import find_byte
 
     def blocks(file: Path) -> Iterator[bytes]:
         with file.open("rb") as stored:

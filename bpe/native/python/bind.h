@@ -11,7 +11,6 @@ namespace beam_bpe {
 void define_counting(py::module_& module);
 void define_encoding(py::module_& module);
 void define_memory(py::module_& module);
-void define_reading(py::module_& module);
 void define_rounds(py::module_& module);
 void define_scanning(py::module_& module);
 void define_training(py::module_& module);

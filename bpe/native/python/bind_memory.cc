@@ -5,6 +5,7 @@
 
 #include "memory/byte_buffer.h"
 #include "memory/page_pool.h"
+#include "memory/page_pool_functions.h"
 #include "python/python_columns.h"
 
 namespace beam_bpe {
@@ -24,6 +25,8 @@ class PooledBytes {
   py::ssize_t size_;
 };
 
+constexpr PagePoolFunctions kPagePool{&take_pages, &grow_pages, &release_pages};
+
 }  // namespace
 
 void define_memory(py::module_& module) {
@@ -38,6 +41,7 @@ void define_memory(py::module_& module) {
       .def(py::init<size_t>(), py::arg("size"))
       .def_buffer(&PooledBytes::buffer);
   module.def("map_large_blocks", &map_large_blocks);
+  module.attr("page_pool") = py::capsule(&kPagePool, kPagePoolCapsule);
 }
 
 }  // namespace beam_bpe

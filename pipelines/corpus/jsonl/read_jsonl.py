@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from bpe.json_rows import scan_json_rows
 from bpe.pretokenizing.cut_points import CutFinder
 from pipelines.corpus.compression.byte_streams import ByteStream
 from pipelines.corpus.document_batches import batch_of_rows, is_utf8
+from pipelines.corpus.jsonl.json_rows import scan_json_rows
 from pipelines.corpus.listing.inputs import InputFile
 from pipelines.corpus.plan import FileRange
 from pipelines.corpus.read_options import NULL_TEXT, ReadOptions

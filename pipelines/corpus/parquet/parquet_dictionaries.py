@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from bpe.text_checks import longest_string
+from pipelines.corpus.text_checks import longest_string
 
 __all__ = ["DictionaryPage", "find_dictionary"]
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
-NATIVE = ROOT / "bpe" / "native"
+CORE = ROOT / "bpe" / "native"
+READING = ROOT / "pipelines" / "native"
 PYTHON_HEADER = re.compile(r"#include [<\"](pybind11/|Python\.h|python/(python_|bind))")
 
 
@@ -34,10 +35,21 @@ def test_the_source_distribution_holds_every_native_file(tmp_path: Path) -> None
     (archive,) = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
-    native = {str(file.relative_to(ROOT)) for file in NATIVE.rglob("*.*")}
-    assert len(native) > 30
-    assert native <= names
+    for folder, least in ((CORE, 90), (READING, 9)):
+        native = {str(file.relative_to(ROOT)) for file in folder.rglob("*.*")}
+        assert len(native) >= least
+        assert native <= names
     assert {"setup.py", "pyproject.toml", "bpe/_native.pyi", "bpe/py.typed"} <= names
+    assert "pipelines/_io.pyi" in names
+
+
+def test_what_is_installed_has_the_stubs(tmp_path: Path) -> None:
+    done = run_setup(
+        "-q", "egg_info", "-e", str(tmp_path), "build_py", "--build-lib", str(tmp_path)
+    )
+    assert done.returncode == 0, done.stderr
+    stubs = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.pyi")}
+    assert stubs == {"bpe/_native.pyi", "pipelines/_io.pyi"}
 
 
 def test_a_compiler_that_fails_gives_a_hint_or_a_warning(tmp_path: Path) -> None:
@@ -57,9 +69,15 @@ def test_a_compiler_that_fails_gives_a_hint_or_a_warning(tmp_path: Path) -> None
 
 
 def test_the_core_is_free_of_pythons_headers_and_bindings_compile_apart() -> None:
-    for file in NATIVE.rglob("*.*"):
-        if file.parent.name != "python":
+    for file in [*CORE.rglob("*.*"), *READING.rglob("*.*")]:
+        if file.parent.name != "python" and file.name != "python_module.cc":
             assert not PYTHON_HEADER.search(file.read_text(encoding="utf-8")), file
-    bindings = {file.stem for file in (NATIVE / "python").glob("bind_*.cc")}
+    bindings = {file.stem for file in (CORE / "python").glob("bind_*.cc")}
     assert {"bind_counting", "bind_encoding", "bind_rounds", "bind_training"} <= bindings
-    assert not list(NATIVE.rglob("bind_*.h"))
+    assert not list(CORE.rglob("bind_*.h"))
+
+
+def test_there_is_one_pool_of_pages() -> None:
+    assert [file.parent.name for file in ROOT.glob("*/native/**/page_pool.cc")] == ["memory"]
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert "page_pool" not in setup

@@ -7,23 +7,19 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from bpe.backends.process_memory import give_back_memory, join_large, large_buffer
-from bpe.file_writing import start_writing
 from bpe.tokenizer import Tokenizer
 
 OWN_BYTES = """
 import json
 from pathlib import Path
-import numpy as np
 import pyarrow as pa
 from bpe.backends.values import (EncodingModel)
-from bpe.json_rows import scan_json_rows
 from bpe.backends.native_backend import NativeBackend
 from bpe.backends.process_memory import bound_free_memory, give_back_memory, large_buffer
 from bpe.pretokenizing.schemes import get_scheme
@@ -59,28 +55,6 @@ found["not kept"] = own_bytes()
 print(json.dumps(found))
 """
 
-JSON_SCRIPT = """
-def scan(row, behind=b"", read_before=0):
-    starts = np.array([0, len(row)] if behind else [0])
-    rows, before = large_buffer(len(row) + len(behind)), large_buffer(read_before)
-    rows[:], before[:] = row + behind, b"a" * read_before
-    del before
-    return scan_json_rows(rows, starts, np.append(starts[1:], len(rows)), text=["text"])
-
-page = b'{"page": "' + b"a" * 20_000_000 + b'", "text": "b"}'
-scan(page)
-give_back_memory()
-found = {"used": own_bytes()}
-texts = [scan(page, read_before=len(page)) for _ in range(8)]
-give_back_memory()
-found["texts"] = own_bytes()
-assert [text.to_pylist() for text, _ in texts] == [[b"b"]] * 8
-assert scan(b'{"text": "' + b"a" * 50_000_000 + b'"}', b"{no row") is None
-give_back_memory(keep_bytes=40_000_000)
-found["no rows"] = own_bytes()
-print(json.dumps(found))
-"""
-
 
 def run_script(script: str) -> dict[str, int]:
     """What a script finds of its own memory, in a process of its own; bytes."""
@@ -110,14 +84,6 @@ def test_free_memory_goes_back() -> None:
     assert found["used"] - found["without large"] > 15_000_000, found
     assert found["freed"] - found["given back"] > 75_000_000, found
     assert found["kept"] - found["not kept"] > 45_000_000, found
-
-
-@counts_memory
-def test_texts_of_json_keep_no_memory_of_what_stood_around_them() -> None:
-    found = run_script(JSON_SCRIPT)
-    assert found["texts"] - found["used"] < 25_000_000, found
-    # What was written for rows that turned out to be none is known, too.
-    assert found["no rows"] - found["texts"] < 25_000_000, found
 
 
 @pytest.mark.usefixtures("backend")
@@ -158,13 +124,3 @@ def test_arrays_keep_the_memory_that_they_are_in() -> None:
     give_back_memory()
     large_buffer(size)[:] = b"b" * size
     assert pc.unique(array).to_pylist() == [ord("a")]
-
-
-def test_a_file_may_be_on_its_way_to_the_disk_or_not(tmp_path: Path) -> None:
-    with (tmp_path / "a").open("wb") as file:
-        file.write(b"a" * 10_000)
-        start_writing(file.fileno(), 0, 10_000)
-        start_writing(file.fileno(), 5_000, 1 << 40)
-    # Whoever waits for the disk later on hears of it.
-    start_writing(-1, 0, 1)
-    assert (tmp_path / "a").read_bytes() == b"a" * 10_000

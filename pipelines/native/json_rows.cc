@@ -1,9 +1,9 @@
-#include "io/json_rows.h"
+#include "json_rows.h"
 
 #include <cstring>
 
 #include "memory/errors.h"
-#include "io/text_checks.h"
+#include "text_checks.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>

@@ -1,14 +1,17 @@
-// What serves reading and writing files, as Python sees it.
-#include "python/bind.h"
-
+// The Python face of what serves reading and writing files. pipelines/_io.pyi documents every name.
+//
+// Shares the core's columns and errors, which are compiled into both modules, and the core's pool
+// of pages, which is in one of them.
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "io/file_writing.h"
-#include "io/json_rows.h"
-#include "io/text_checks.h"
+#include "file_writing.h"
+#include "json_rows.h"
 #include "python/python_columns.h"
+#include "python/python_errors.h"
+#include "shared_page_pool.h"
+#include "text_checks.h"
 
 namespace beam_bpe {
 namespace {
@@ -75,7 +78,18 @@ int64_t longest_string_from_python(const py::buffer& data) {
 
 }  // namespace
 
-void define_reading(py::module_& module) {
+// Of what pipelines/_io.pyi declares; as in pipelines/storage/native_io.py, which refuses another.
+constexpr int kInterface = 1;
+
+PYBIND11_MODULE(_io, module) {
+  module.doc() = "What serves reading and writing files; see pipelines/_io.pyi.";
+  module.attr("INTERFACE") = kInterface;
+  const py::object pool = py::module_::import("bpe._native").attr("page_pool");
+  void* functions = PyCapsule_GetPointer(pool.ptr(), kPagePoolCapsule);
+  if (functions == nullptr) throw py::error_already_set();
+  share_page_pool(static_cast<const PagePoolFunctions*>(functions));
+  register_errors();
+  define_columns(module);
   module.def(
       "start_writing",
       [](int file, int64_t start, int64_t size) {

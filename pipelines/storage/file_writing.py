@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bpe.backends.choice import native_core_if_there
+from pipelines.storage.native_io import native_io_if_there
 
 __all__ = ["start_writing"]
 
@@ -11,13 +11,13 @@ def start_writing(file: int, start: int, size: int) -> None:
     """Have the system begin to write a stretch of a file to the disk, without waiting for it.
 
     An `fsync` later on then finds little left to do. A hint: nothing happens where the system or
-    the native core lacks it, and errors are for that `fsync` to report.
+    the extension lacks it, and errors are for that `fsync` to report.
 
     Args:
         file: descriptor.
         start: of the stretch, bytes.
         size: bytes.
     """
-    native = native_core_if_there()
-    if native is not None:
-        native.start_writing(file, start, size)
+    extension = native_io_if_there()
+    if extension is not None:
+        extension.start_writing(file, start, size)

@@ -1,4 +1,4 @@
-#include "io/text_checks.h"
+#include "text_checks.h"
 
 #include <algorithm>
 #include <cstring>

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.choice import get_backend, native_core
+from pipelines.storage.native_io import native_io
 
 __all__ = ["scan_json_rows"]
 
@@ -31,9 +31,10 @@ def scan_json_rows(
     characters at most. One row that is not, or a backend without such a scan, gives None for all.
     """
     shortest = min(len(text), len(id_))
-    if get_backend().name != "native" or (id_ and [*text[:shortest]] == [*id_[:shortest]]):
+    extension = native_io()
+    if extension is None or (id_ and [*text[:shortest]] == [*id_[:shortest]]):
         return None
-    columns = native_core().scan_json_rows(
+    columns = extension.scan_json_rows(
         data, pa.array(starts), pa.array(ends), text_path=list(text), id_path=list(id_)
     )
     if columns is None:

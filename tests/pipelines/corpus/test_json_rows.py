@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bpe import json_rows
+from pipelines.corpus.jsonl import json_rows
 
 Found = tuple[list[bytes], list[str] | None] | None
 
@@ -23,7 +23,7 @@ many = settings(
 
 @pytest.fixture(autouse=True)
 def native(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("bpe._native")
+    pytest.importorskip("pipelines._io")
     monkeypatch.setenv("BPE_BACKEND", "native")
 
 

@@ -1,4 +1,4 @@
-#include "io/file_writing.h"
+#include "file_writing.h"
 
 #if defined(__linux__)
 #include <fcntl.h>

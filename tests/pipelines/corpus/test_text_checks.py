@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bpe import text_checks
 from bpe.errors import InputError
+from pipelines.corpus import text_checks
 
 many = settings(
     max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -24,7 +24,7 @@ def counted(texts: list[bytes], whole: list[bool]) -> dict[str, int]:
 
 @pytest.fixture
 def in_python(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    pytest.importorskip("bpe._native")
+    pytest.importorskip("pipelines._io")
     return monkeypatch
 
 

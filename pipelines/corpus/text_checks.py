@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from bpe.backends.choice import get_backend, native_core
+from pipelines.storage.native_io import native_io
 
 __all__ = ["count_text_features", "find_byte", "longest_string"]
 
@@ -33,8 +33,9 @@ def count_text_features(texts: pa.LargeBinaryArray, whole: npt.NDArray[np.bool_]
         documents alone), `invalid_utf8`, `nul`, `cr` (a carriage return without a line feed behind
         it) and `crlf`.
     """
-    if get_backend().name == "native":
-        counts = native_core().count_text_features(texts, whole.tobytes())
+    extension = native_io()
+    if extension is not None:
+        counts = extension.count_text_features(texts, whole.tobytes())
     else:
         counts = [0] * len(_FEATURES)
         for text, is_whole in zip(texts.to_pylist(), whole.tolist(), strict=True):
@@ -75,9 +76,10 @@ def find_byte(data: bytes | memoryview, byte: int, start: int = 0) -> npt.NDArra
     Returns:
         int64.
     """
-    if get_backend().name == "native":
+    extension = native_io()
+    if extension is not None:
         positions: npt.NDArray[np.int64] = pa.array(
-            native_core().find_byte(data, byte, start)
+            extension.find_byte(data, byte, start)
         ).to_numpy()
         return positions
     return np.flatnonzero(np.frombuffer(data, np.uint8)[start:] == byte) + start
@@ -91,8 +93,9 @@ def longest_string(data: bytes | memoryview | pa.Buffer) -> int | None:
             encoding PLAIN has them; without any, the longest has 0 bytes.
     """
     view = memoryview(data)
-    if get_backend().name == "native":
-        found: int = native_core().longest_string(view)
+    extension = native_io()
+    if extension is not None:
+        found: int = extension.longest_string(view)
         return None if found < 0 else found
     longest = position = 0
     while position + 4 <= len(view):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from bpe.backends.choice import get_backend
 from bpe.backends.values import TIE_ORDERS
 from bpe.counting import count_pretokens
+from bpe.encoding.token_offsets import EncodedText
 from bpe.errors import (
     BackendError,
     BadFileError,
@@ -34,6 +35,7 @@ __all__ = [
     "BadRecordError",
     "BpeError",
     "CountTableError",
+    "EncodedText",
     "InputError",
     "ModelFileError",
     "OutputError",

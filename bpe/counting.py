@@ -16,11 +16,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.backends.choice import get_backend
-from bpe.encoding.id_arrays import binary_array
+from bpe.encoding.id_arrays import Texts, binary_array, document_bytes
 from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES, SpecialTokens
 from bpe.errors import CountTableError, InputError, SettingsError
 from bpe.pretokenizing.schemes import get_scheme
-from bpe.pretokenizing.utf8_text import utf8_bytes
 
 __all__ = [
     "ONE_DOCUMENT_PER_VALUE",
@@ -29,7 +28,6 @@ __all__ = [
     "check_count_metadata",
     "count_pretokens",
     "read_count_metadata",
-    "to_bytes",
 ]
 
 ONE_DOCUMENT_PER_VALUE = "one document per value"
@@ -70,7 +68,7 @@ class CountMetadata:
 
 
 def count_pretokens(
-    data: bytes | str | pa.Array | pa.ChunkedArray,
+    data: bytes | str | Texts,
     pretokenizer: str,
     *,
     threads: int = 1,
@@ -78,7 +76,7 @@ def count_pretokens(
     special_text: str = "text",
     special_tokens: Sequence[str] = (),
 ) -> pa.Table:
-    """Count the distinct pre-tokens of one document, or of each document in an Arrow array.
+    """Count the distinct pre-tokens of one document, or of each in an Arrow array or a list.
 
     The table has the columns `word` (binary, ascending by bytes) and `count` (int64), and with
     `first_positions` also `first` (int64): the smallest byte position of the word in the
@@ -93,7 +91,7 @@ def count_pretokens(
     """
     scheme = get_scheme(pretokenizer)
     if isinstance(data, (bytes, str)):
-        texts = pa.array([to_bytes(data)], pa.large_binary())
+        texts = pa.array([document_bytes(data, "a document")], pa.large_binary())
     else:
         texts = binary_array(data)
     texts, starts = apply_special_text(texts, special_text, special_tokens)
@@ -184,15 +182,6 @@ def check_count_metadata(found: CountMetadata, expected: CountMetadata) -> None:
                 f"the count table was made with {name} {value!r}, but {wanted!r} is asked for: "
                 "count again, or ask for what was counted"
             )
-
-
-def to_bytes(document: bytes | str) -> bytes:
-    """Write a document as bytes; `InputError` with the index for a str that UTF-8 cannot write."""
-    if isinstance(document, bytes):
-        return document
-    if not isinstance(document, str):
-        raise InputError(f"a document is a {type(document).__name__}: pass str or bytes")
-    return utf8_bytes(document, "a document")
 
 
 def _refuse_special_token(specials: SpecialTokens, texts: pa.LargeBinaryArray, row: int) -> None:

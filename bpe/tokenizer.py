@@ -25,26 +25,26 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.encoding.added_stream import AddedStream
-from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.document_encoder import DocumentEncoder
-from bpe.encoding.id_arrays import binary_array
-from bpe.encoding.special_tokens import SpecialTokens
+from bpe.encoding.id_arrays import IdLists, Texts, binary_array
 from bpe.encoding.stream_encoder import StreamEncoder
+from bpe.encoding.token_offsets import EncodedText
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
 from bpe.formats.golden import check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
 from bpe.pretokenizing.cut_points import CutFinder
-from bpe.pretokenizing.schemes import Scheme, get_scheme
+from bpe.pretokenizing.schemes import get_scheme
 from bpe.version import __version__
+from bpe.vocabulary import Vocabulary
 
 __all__ = ["Tokenizer", "extend_golden"]
 
 PathLike = str | os.PathLike[str]
 
 
-class Tokenizer:
+class Tokenizer(Vocabulary):
     """A vocabulary with its rules: encodes documents, decodes ids.
 
     The class methods, `bpe.train` and `load_tokenizer` make one. A tokenizer does not change, and
@@ -57,7 +57,7 @@ class Tokenizer:
     """
 
     def __init__(self, model: TokenizerModel, *, directory: PathLike | None = None) -> None:
-        self._model = model
+        super().__init__(model)
         self._directory = None if directory is None else str(Path(directory).absolute())
         self._documents = DocumentEncoder(model)
 
@@ -206,100 +206,15 @@ class Tokenizer:
     # ---- what it is ------------------------------------------------------------------------
 
     @property
-    def model(self) -> TokenizerModel:
-        """The whole content."""
-        return self._model
-
-    @property
-    def merges(self) -> list[tuple[bytes, bytes]]:
-        """(left bytes, right bytes) by rank."""
-        tokens = self._model.tokens
-        return [(tokens[left], tokens[right]) for left, right, _ in self._model.merges]
-
-    @property
-    def vocab_size(self) -> int:
-        """Number of ids: tokens and added tokens. Imported ids may have gaps; see `max_id`."""
-        return self._model.vocab_size
-
-    @property
-    def max_id(self) -> int:
-        """Largest id, added tokens included."""
-        return self._model.max_id
-
-    @property
     def id_type(self) -> pa.DataType:
         """Arrow type of ids in arrays: uint16 where the largest id fits, else uint32."""
         return self._documents.id_type
-
-    @property
-    def digest(self) -> str:
-        """sha256 (hex) over what decides the ids; see `TokenizerModel.digest` for the bytes."""
-        return self._model.digest
-
-    @property
-    def scheme(self) -> Scheme:
-        """How documents are cut into pre-tokens."""
-        return self._model.scheme
-
-    @property
-    def tie_order(self) -> str | None:
-        """Tie order of the training; None for an imported vocabulary, which does not tell it."""
-        return self._model.tie_order
-
-    @property
-    def special_tokens(self) -> dict[str, int]:
-        """Special tokens, text to id."""
-        return dict(self._model.special_tokens)
-
-    @property
-    def added_tokens(self) -> tuple[AddedToken, ...]:
-        """Special tokens and others with an id of their own, by id."""
-        return tuple(self._model.added_tokens)
-
-    @property
-    def specials(self) -> SpecialTokens:
-        """Special tokens with the rule that finds them in documents."""
-        return self._model.specials
-
-    @property
-    def normalizer(self) -> str | None:
-        """None, or "NFC"."""
-        return self._model.normalizer
-
-    @property
-    def lossy(self) -> bool:
-        """Whether decoding may give other bytes than were encoded, special tokens being text."""
-        return self.is_lossy()
-
-    def is_lossy(self, special_text: str = "text") -> bool:
-        """Whether decoding may give other bytes than were encoded, by a policy.
-
-        With a normalizer, and with added tokens that take white space next to them.
-        """
-        return self._model.normalizer is not None or bool(self._model.lossy_tokens(special_text))
-
-    @property
-    def training(self) -> dict[str, Any]:
-        """Record of the training, as stored in the model directory; empty for imports."""
-        return dict(self._model.training)
 
     def __repr__(self) -> str:
         return (
             f"Tokenizer(scheme={self.scheme.name!r}, vocab_size={self.vocab_size}, "
             f"digest={self.digest[:16]!r})"
         )
-
-    def token_bytes(self, token_id: int) -> bytes:
-        """Bytes of one id; a special token's are its text. `InputError` for an unknown id."""
-        return self._model.token_bytes(token_id)
-
-    def token_id(self, token: str | int) -> int:
-        """Id of a token named by its text or by its id (`0` and "0" alike), checked to exist.
-
-        Looked for among special tokens first, then, if it is a number, as an id, then among
-        ordinary tokens.
-        """
-        return self._model.find_token(token)
 
     def truncate(self, vocab_size: int) -> Tokenizer:
         """Tokenizer with fewer merges, so that vocab_size = 256 + merges + special tokens.
@@ -327,7 +242,7 @@ class Tokenizer:
 
     def encode_batch(
         self,
-        texts: pa.Array | pa.ChunkedArray,
+        texts: Texts,
         *,
         special_text: str = "text",
         threads: int = 1,
@@ -337,20 +252,71 @@ class Tokenizer:
         The ids are uint16 if the tokenizer's largest id fits, and uint32 if not.
 
         Args:
-            texts: string or binary, large and view types too, chunked or not; no nulls.
+            texts: string or binary, large and view types too, chunked or not, without nulls; or a
+                list of str and bytes.
             special_text: as in `encode`.
             threads: how many to use.
+
+        Raises:
+            InputError: texts of another type, or with a null; names the row.
         """
         return self._documents.encode_batch(texts, special_text, threads)
 
-    def first_special(self, texts: pa.Array | pa.ChunkedArray) -> tuple[int, int, str] | None:
+    def encode_flat(
+        self, texts: Texts, *, special_text: str = "text", threads: int = 1
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+        """Encode many documents; returns all ids in one array, and where each document starts.
+
+        The ids of document i are `ids[offsets[i] : offsets[i + 1]]`. The ids are uint16 or uint32,
+        as `id_type` says. The offsets are int64, one more than documents, and begin with 0.
+        Arguments and errors are those of `encode_batch`.
+        """
+        encoded = self.encode_batch(texts, special_text=special_text, threads=threads)
+        offsets = encoded.offsets.to_numpy()
+        values = encoded.values.to_numpy()[offsets[0] : offsets[-1]]
+        return values, offsets - offsets[0] if offsets[0] else offsets
+
+    def encode_with_offsets(self, text: str | bytes, *, special_text: str = "text") -> EncodedText:
+        r"""Encode one document; returns its ids, each with its place in bytes and in characters.
+
+        The ids are those of `encode`. Byte offsets are exact. A token that splits a character has
+        the whole character in its character offsets. The place of an added token includes the
+        white space that it takes.
+
+        Args:
+            text: as in `encode`.
+            special_text: as in `encode`.
+
+        Raises:
+            InputError: as in `encode`; or the tokenizer has a normalizer, and the text is not in
+                its normal form.
+
+        Examples:
+            >>> tokenizer = Tokenizer.from_merges([(b"a", b"b")], pretokenizer="gpt2")
+            >>> encoded = tokenizer.encode_with_offsets("ab\u00e9")
+            >>> encoded.byte_offsets.tolist(), encoded.character_offsets.tolist()
+            ([[0, 2], [2, 3], [3, 4]], [[0, 2], [2, 3], [2, 3]])
+        """
+        return self._documents.encode_with_offsets(text, special_text)
+
+    def count_tokens(
+        self, texts: Texts, *, special_text: str = "text", threads: int = 1
+    ) -> npt.NDArray[np.int64]:
+        """Count the ids of each document; returns int64, one count for each.
+
+        Memory holds the ids of some megabytes of text, or of one longer document, at a time.
+        Arguments and errors are those of `encode_batch`.
+        """
+        return self._documents.count_tokens(texts, special_text, threads)
+
+    def first_special(self, texts: Texts) -> tuple[int, int, str] | None:
         """First special token that `allow` would find: its row, the byte where it starts, its text.
 
         If the tokenizer normalizes the document, the byte may be a place in the normal form.
         """
         return self._documents.first_special(binary_array(texts))
 
-    def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    def count_special_text(self, texts: Texts) -> dict[str, int]:
         """How often `allow` would find each special token in documents; 0 included.
 
         Text inside a longer added token does not count.
@@ -413,14 +379,12 @@ class Tokenizer:
         """
         return self._documents.decode(ids)
 
-    def decode_batch(
-        self, ids: pa.Array | pa.ChunkedArray, *, threads: int = 1
-    ) -> pa.LargeBinaryArray:
+    def decode_batch(self, ids: IdLists, *, threads: int = 1) -> pa.LargeBinaryArray:
         """Decode many lists of ids to bytes, in order: the inverse of `encode_batch`.
 
         Args:
-            ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not;
-                no nulls.
+            ids: lists of integers of any width (list, large_list, fixed_size_list), chunked or not,
+                without nulls; or a list of sequences or 1-d arrays.
             threads: how many to use.
 
         Raises:

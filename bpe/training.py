@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -14,9 +14,8 @@ from bpe.counting import (
     apply_special_text,
     check_count_metadata,
     read_count_metadata,
-    to_bytes,
 )
-from bpe.encoding.id_arrays import binary_array
+from bpe.encoding.id_arrays import Texts, binary_array
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.tokenizer_model import MOST_TOKENS
 from bpe.errors import CountTableError, SettingsError
@@ -97,7 +96,7 @@ def train(
 
 
 def train_raw(
-    documents: Iterable[bytes | str] | pa.Array | pa.ChunkedArray,
+    documents: Texts,
     vocab_size: int,
     *,
     tie_order: str = "hf",
@@ -131,12 +130,7 @@ def train_raw(
         max_words=max_words,
         forbidden_parts=forbidden_parts,
     )
-    if isinstance(documents, (bytes, str)):
-        raise SettingsError("documents is one text: pass a list of documents, [text]")
-    if isinstance(documents, (pa.Array, pa.ChunkedArray)):
-        texts = binary_array(documents)
-    else:
-        texts = pa.array([to_bytes(document) for document in documents], pa.large_binary())
+    texts = binary_array(documents, "documents")
     texts, _ = apply_special_text(texts, special_text, special_tokens)
     learned = get_backend().train_raw(texts, rules, progress)
     return make_tokenizer(

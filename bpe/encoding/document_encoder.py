@@ -21,17 +21,28 @@ from bpe.encoding.added_finder import AddedFinder
 from bpe.encoding.added_stream import AddedStream
 from bpe.encoding.added_tokens import Find
 from bpe.encoding.final_tokens import FinalTokens
-from bpe.encoding.id_arrays import binary_array, id_array, id_list_array, join_id_lists
+from bpe.encoding.id_arrays import (
+    IdLists,
+    Texts,
+    binary_array,
+    document_bytes,
+    id_array,
+    id_list_array,
+    join_id_lists,
+)
 from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.encoding.stream_encoder import StreamEncoder, are_in_merge_order
+from bpe.encoding.token_offsets import EncodedText, character_offsets
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import InputError, SettingsError
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.normalization import normalize_array
 from bpe.pretokenizing.schemes import get_scheme
-from bpe.pretokenizing.utf8_text import utf8_bytes
 
 __all__ = ["DocumentEncoder"]
+
+_COUNTED_BYTES = 8 << 20
+"""Text whose ids are in memory at a time while tokens are counted."""
 
 
 class DocumentEncoder:
@@ -61,7 +72,7 @@ class DocumentEncoder:
 
     def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
         """Ids of one document; see `Tokenizer.encode`."""
-        data = _document_bytes(text)
+        data = document_bytes(text)
         self._model.missing_bytes.check(data, "text")
         find = self._find(special_text)
         if special_text == "reject":
@@ -72,23 +83,81 @@ class DocumentEncoder:
         """Ids of one document in which the text of special tokens is ordinary text."""
         return self._encode(data, self._find("text"))
 
-    def encode_batch(
-        self, texts: pa.Array | pa.ChunkedArray, special_text: str, threads: int
-    ) -> pa.LargeListArray:
+    def encode_batch(self, texts: Texts, special_text: str, threads: int) -> pa.LargeListArray:
         """Ids of each document; see `Tokenizer.encode_batch`."""
+        array, find = self._checked(texts, special_text)
+        return self._encode_array(array, find, threads).cast(pa.large_list(self.id_type))
+
+    def count_tokens(self, texts: Texts, special_text: str, threads: int) -> npt.NDArray[np.int64]:
+        """Number of ids of each document; see `Tokenizer.count_tokens`."""
+        array, find = self._checked(texts, special_text)
+        counts = np.zeros(len(array), np.int64)
+        ends = np.cumsum(pc.binary_length(array).to_numpy())
+        start = 0
+        while start < len(array):
+            done = int(ends[start - 1]) if start else 0
+            end = max(start + 1, int(np.searchsorted(ends, done + _COUNTED_BYTES, side="right")))
+            encoded = self._encode_array(array[start:end], find, threads)
+            counts[start:end] = np.diff(encoded.offsets.to_numpy())
+            start = end
+        return counts
+
+    def encode_with_offsets(self, text: str | bytes, special_text: str) -> EncodedText:
+        """Ids of one document with their places; see `Tokenizer.encode_with_offsets`."""
+        data = document_bytes(text)
+        if self._model.normalize(data) != data:
+            raise InputError(
+                f"text changes when it is normalized ({self._model.normalizer}), so that its "
+                "tokens have no place in it; pass its normal form"
+            )
+        ids = self.encode(data, special_text)
+        find = self._find(special_text)
+        # Added tokens may take white space, and be found in a normal form of another length.
+        if find and (self._model.normalizer or self._model.lossy_tokens(special_text)):
+            ends = self._ends_by_stretch(data, find)
+        else:
+            ends = np.cumsum(self._token_lengths(ids))
+        offsets = np.stack((np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends), axis=1)
+        return EncodedText(
+            ids, offsets, character_offsets(text if isinstance(text, str) else data, offsets)
+        )
+
+    def _ends_by_stretch(self, data: bytes, find: Find) -> npt.NDArray[np.int64]:
+        """Ends of tokens where an added token may take more of the text than it decodes to."""
+        ends = [np.zeros(0, np.int64)]
+        for start, end, token_id in self._encoder().cut(data, find):
+            if token_id is None:
+                ids = self._encoder().encode(data[start:end])
+                ends.append(start + np.cumsum(self._token_lengths(ids)))
+            else:
+                ends.append(np.array([end], np.int64))
+        return np.concatenate(ends)
+
+    def _token_lengths(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
+        known, lengths = self._lengths
+        return lengths[np.searchsorted(known, ids)]
+
+    @cached_property
+    def _lengths(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Ids, ascending, and the number of bytes of each."""
+        tokens = sorted(self._model.all_tokens.items())
+        ids: npt.NDArray[np.int64] = np.array([token_id for token_id, _ in tokens], np.int64)
+        return ids, np.array([len(data) for _, data in tokens], np.int64)
+
+    def _checked(self, texts: Texts, special_text: str) -> tuple[pa.LargeBinaryArray, Find]:
+        """Documents that can be encoded, and what to look for in them."""
         array = binary_array(texts)
         self._model.missing_bytes.check_array(array)
         find = self._find(special_text)
         if special_text == "reject":
             self._reject(array, lambda row: f"texts[{row}]")
-        encoded = self._encode_array(array, find, threads)
-        return encoded.cast(pa.large_list(self.id_type))
+        return array, find
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; see `Tokenizer.decode`."""
         return self._decoder().decode(id_array(ids))
 
-    def decode_batch(self, ids: pa.Array | pa.ChunkedArray, threads: int) -> pa.LargeBinaryArray:
+    def decode_batch(self, ids: IdLists, threads: int) -> pa.LargeBinaryArray:
         """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
         return self._decoder().decode_array(id_list_array(ids), threads=threads)
 
@@ -249,7 +318,7 @@ class DocumentEncoder:
             return row, start, names[token_id]
         return None
 
-    def count_special_text(self, texts: pa.Array | pa.ChunkedArray) -> dict[str, int]:
+    def count_special_text(self, texts: Texts) -> dict[str, int]:
         """How often each special token is found; see `Tokenizer.count_special_text`."""
         array, model = binary_array(texts), self._model
         in_normal_form = any(token.special and token.normalized for token in model.added_tokens)
@@ -312,11 +381,3 @@ class DocumentEncoder:
             if self._backend_decoder is None:
                 self._backend_decoder = get_backend().make_decoder(self._model.all_tokens)
             return self._backend_decoder
-
-
-def _document_bytes(text: str | bytes) -> bytes:
-    if isinstance(text, str):
-        return utf8_bytes(text)
-    if isinstance(text, (bytes, bytearray, memoryview)):
-        return bytes(text)
-    raise InputError(f"text is of type {type(text).__name__}: pass str or bytes")

@@ -14,7 +14,8 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from bpe.backends.values import TIE_ORDERS, EncodingModel
+from bpe.backends.values import EncodingModel
+from bpe.encoding import vocabulary_checks
 from bpe.encoding.added_tokens import (
     AddedSearch,
     AddedToken,
@@ -24,13 +25,12 @@ from bpe.encoding.added_tokens import (
 from bpe.encoding.missing_bytes import MissingBytes, find_missing_bytes
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 from bpe.encoding.special_tokens import SpecialTokens
-from bpe.encoding.vocabulary_checks import MAX_ID, check_ids, check_merges, check_tokens
 from bpe.errors import InputError, SettingsError, VocabularyError
 from bpe.pretokenizing.normalization import normalize
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.pretokenizing.utf8_text import utf8_bytes
 
-__all__ = ["MAX_ID", "MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
+__all__ = ["MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
 
 MOST_TOKENS = 2**21
 """Largest number of ids, added tokens included; the native merge table numbers them in 21 bits."""
@@ -72,7 +72,7 @@ class TokenizerModel:
 
     def __post_init__(self) -> None:
         if self.tie_order is not None:
-            _check_tie_order(self.tie_order)
+            vocabulary_checks.check_tie_order(self.tie_order)
         if self.normalizer not in NORMALIZERS:
             raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
         if len(self.tokens) + len(self.added_tokens) > MOST_TOKENS:
@@ -80,9 +80,9 @@ class TokenizerModel:
                 f"the vocabulary has {len(self.tokens) + len(self.added_tokens):,} tokens, and at "
                 f"most {MOST_TOKENS:,} are supported"
             )
-        check_tokens(self.tokens)
-        check_merges(self.merges, self.tokens)
-        check_ids(token.id for token in self.added_tokens)
+        vocabulary_checks.check_tokens(self.tokens)
+        vocabulary_checks.check_merges(self.merges, self.tokens)
+        vocabulary_checks.check_ids(token.id for token in self.added_tokens)
         check_added_tokens(self.added_tokens, self.tokens)
         in_order = sorted(self.added_tokens, key=lambda token: token.id)
         object.__setattr__(self, "added_tokens", tuple(in_order))
@@ -116,7 +116,7 @@ class TokenizerModel:
         Byte ids follow the tie order's byte order: GPT-2's printable characters for `hf`, byte
         values for the others.
         """
-        _check_tie_order(tie_order)
+        vocabulary_checks.check_tie_order(tie_order)
         order = PRINTABLE_ORDER if tie_order == "hf" else bytes(range(256))
         tokens = {rank: bytes([byte]) for rank, byte in enumerate(order)}
         ids = {data: token_id for token_id, data in tokens.items()}
@@ -161,6 +161,12 @@ class TokenizerModel:
     def all_tokens(self) -> dict[int, bytes]:
         """Bytes of every id: those of an added token are its text."""
         return {token.id: token.text.encode() for token in self.added_tokens} | self.tokens
+
+    @cached_property
+    def ids_by_bytes(self) -> dict[bytes, int]:
+        """Id of all tokens by their bytes; an added token hides an ordinary one of its text."""
+        ids = {data: token_id for token_id, data in self.tokens.items()}
+        return ids | {token.text.encode(): token.id for token in self.added_tokens}
 
     @property
     def vocab_size(self) -> int:
@@ -260,10 +266,9 @@ class TokenizerModel:
         if isinstance(token, int) or (token.isascii() and token.isdigit()):
             self.token_bytes(int(token))
             return int(token)
-        wanted = utf8_bytes(token, "the token's text")
-        for token_id, data in self.tokens.items():
-            if data == wanted:
-                return token_id
+        found = self.ids_by_bytes.get(utf8_bytes(token, "the token's text"))
+        if found is not None:
+            return found
         specials = ", ".join(map(repr, self.special_tokens)) or "none"
         raise InputError(
             f"{token!r} is no token of this vocabulary (special tokens: {specials}); "
@@ -391,8 +396,3 @@ def _number_from(first_id: int, texts: Sequence[str]) -> dict[str, int]:
         twice = next(text for index, text in enumerate(texts) if text in texts[:index])
         raise VocabularyError(f"special token {twice!r} is given twice: name each once")
     return numbered
-
-
-def _check_tie_order(tie_order: str) -> None:
-    if tie_order not in TIE_ORDERS:
-        raise SettingsError(f"unknown tie order {tie_order!r}: use one of {', '.join(TIE_ORDERS)}")

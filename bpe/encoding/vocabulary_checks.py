@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from bpe.backends.values import TIE_ORDERS
 from bpe.encoding.missing_bytes import NEVER_IN_UTF8, find_missing_bytes
-from bpe.errors import VocabularyError
+from bpe.errors import SettingsError, VocabularyError
 
-__all__ = ["MAX_ID", "check_ids", "check_merges", "check_tokens"]
+__all__ = ["MAX_ID", "check_ids", "check_merges", "check_tie_order", "check_tokens"]
 
 MAX_ID = 2**31 - 1
 """Largest id: what reads ids as int32 reads all of them."""
@@ -82,3 +83,9 @@ def _name_bad_merge(merges: Sequence[tuple[int, int, int]], tokens: Mapping[int,
                 f"merges {seen[left, right]} and {index} are both "
                 f"({tokens[left]!r}, {tokens[right]!r}): keep the first"
             )
+
+
+def check_tie_order(tie_order: str) -> None:
+    """Refuse a name that is none of `TIE_ORDERS`, with `SettingsError`."""
+    if tie_order not in TIE_ORDERS:
+        raise SettingsError(f"unknown tie order {tie_order!r}: use one of {', '.join(TIE_ORDERS)}")

@@ -16,7 +16,8 @@ from typing import Any
 
 from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.printable_bytes import from_printable, from_printables, to_printable
-from bpe.encoding.tokenizer_model import MAX_ID, TokenizerModel
+from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.encoding.vocabulary_checks import MAX_ID
 from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.added_token_files import read_added_token_files
 from bpe.formats.file_access import BOM, parse_json_object, read_text, shown, write_file

@@ -14,7 +14,8 @@ from typing import Any
 
 from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.printable_bytes import from_printable, to_printable
-from bpe.encoding.tokenizer_model import MAX_ID, TokenizerModel
+from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.encoding.vocabulary_checks import MAX_ID
 from bpe.errors import ModelFileError, SettingsError, VocabularyError
 from bpe.formats.file_access import decode_text, parse_json_object, read_file, shown, write_file
 from bpe.formats.foreign_tokenizers import describe_bytes, describe_document

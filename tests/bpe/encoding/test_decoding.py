@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from bpe import InputError, SettingsError, Tokenizer
 from bpe.backends.protocol import Backend, Decoder
 from bpe.encoding.added_tokens import special_added_tokens
-from bpe.encoding.tokenizer_model import MAX_ID
+from bpe.encoding.vocabulary_checks import MAX_ID
 
 FAR_ID = 2**32 - 1  # beyond any table by id
 TOKENS = {
@@ -130,7 +130,7 @@ def test_a_batch_comes_back() -> None:
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        ([[1]], r"ids is a list: pass a pyarrow array of lists"),
+        (7, r"ids is a int: pass an Arrow array of lists"),
         (pa.array([1]), r"ids is an array of int64: pass one of lists of integers"),
         (pa.array([["a"]]), r"ids is an array of list<.*string>: pass one of lists of integers"),
         (pa.array([[1], None]), r"ids\[1\] is null: pass lists of integers"),

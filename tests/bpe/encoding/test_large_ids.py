@@ -17,7 +17,8 @@ from bpe.backends.protocol import Backend
 from bpe.encoding import tokenizer_model
 from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.dense_ids import SparseEncoder, are_dense
-from bpe.encoding.tokenizer_model import MAX_ID, TokenizerModel
+from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.encoding.vocabulary_checks import MAX_ID
 from pipelines.corpus.token_lengths import token_lengths
 
 MERGES = [(b"a", b"b"), (b" ", b"ab"), (b"ab", b" ab")]

@@ -21,11 +21,13 @@ from bpe.errors import (
     SettingsError,
     VocabularyError,
 )
-from bpe.formats.tokenizer_loading import load_tokenizer
 from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
 from bpe.tokenizer import Tokenizer, extend_golden
 from bpe.training import train, train_raw
 from bpe.version import __version__
+
+load_tokenizer = Tokenizer.load
+"""The same as `Tokenizer.load`."""
 
 __all__ = [
     "SCHEME_NAMES",

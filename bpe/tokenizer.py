@@ -32,8 +32,9 @@ from bpe.encoding.token_offsets import EncodedText
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
-from bpe.formats.golden import check_golden, read_golden_texts
+from bpe.formats.golden import GoldenText, check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
+from bpe.formats.tokenizer_loading import read_tokenizer
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.version import __version__
@@ -47,7 +48,7 @@ PathLike = str | os.PathLike[str]
 class Tokenizer(Vocabulary):
     """A vocabulary with its rules: encodes documents, decodes ids.
 
-    The class methods, `bpe.train` and `load_tokenizer` make one. A tokenizer does not change, and
+    The class methods and `bpe.train` make one. A tokenizer does not change, and
     several threads may use it. Pickling a tokenizer of a model directory stores its path and
     digest, and unpickling checks both; any other tokenizer is pickled with its content.
 
@@ -96,13 +97,43 @@ class Tokenizer(Vocabulary):
         return cls(model)
 
     @classmethod
-    def load(cls, directory: PathLike) -> Tokenizer:
-        """Load a model directory, and check its hashes, its digest and the ids of its golden texts.
+    def load(
+        cls,
+        path: PathLike,
+        *,
+        pretokenizer: str | None = None,
+        special_tokens: Mapping[str, int] | Sequence[str] | None = None,
+    ) -> Tokenizer:
+        """Load the tokenizer at a path, of any format.
+
+        Args:
+            path: a model directory; a tiktoken rank file of any name; a tokenizer.json, or a folder
+                that holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or
+                encoder.json and vocab.bpe).
+            pretokenizer: scheme of a rank file that is not a published one, or of GPT-2's pair
+                (default: `gpt2`). All other files name their scheme, and it must be the same.
+            special_tokens: of a rank file or of GPT-2's pair. None takes the published ones of a
+                published rank file, and the bracketed entries of vocab.json.
 
         Raises:
-            ModelFileError: a check failed; names the file.
+            ModelFileError: the path holds none of these, or a model directory failed a check of
+                its hashes, its digest or its golden texts; names the file.
+            SettingsError: the file names another scheme.
         """
-        model, golden = model_directory.read_model_directory(directory)
+        model, golden = read_tokenizer(
+            path, pretokenizer=pretokenizer, special_tokens=special_tokens
+        )
+        return cls(model) if golden is None else cls._checked(model, golden, path)
+
+    @classmethod
+    def from_directory(cls, directory: PathLike) -> Tokenizer:
+        """Load a model directory, and nothing else; see `load` for the checks and errors."""
+        return cls._checked(*model_directory.read_model_directory(directory), directory)
+
+    @classmethod
+    def _checked(
+        cls, model: TokenizerModel, golden: Sequence[GoldenText], directory: PathLike
+    ) -> Tokenizer:
         tokenizer = cls(model, directory=directory)
         check_golden(golden, tokenizer._documents.encode_ordinary)
         return tokenizer
@@ -415,7 +446,7 @@ def _load_pickled(directory: str, digest: str) -> Tokenizer:
     with _unpickled_lock:
         tokenizer = _unpickled.get((directory, digest))
         if tokenizer is None:
-            tokenizer = Tokenizer.load(directory)
+            tokenizer = Tokenizer.from_directory(directory)
             if tokenizer.digest != digest:
                 raise ModelFileError(
                     f"{directory}: the tokenizer there has digest {tokenizer.digest}, the one "
@@ -442,7 +473,7 @@ def extend_golden(directory: PathLike, file: PathLike) -> int:
         file: JSON lines (`.jsonl`) with `text` or `base64`, and optional `ids`, which must be the
             tokenizer's; any other file has a text on each line.
     """
-    tokenizer = Tokenizer.load(directory)
+    tokenizer = Tokenizer.from_directory(directory)
     _, golden = model_directory.read_model_directory(directory)
     known = {entry.data for entry in golden}
     added = check_golden(read_golden_texts(file), tokenizer._documents.encode_ordinary)  # noqa: SLF001

@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
 from bpe.formats.file_access import read_file
 from bpe.formats.foreign_tokenizers import describe_bytes
-from bpe.tokenizer import Tokenizer
+from bpe.formats.golden import GoldenText
+from bpe.formats.tokenizer_json import read_tokenizer_json
+from bpe.pretokenizing.schemes import get_scheme
 
-__all__ = ["find_lone_pair", "find_published", "load_tokenizer"]
+__all__ = ["find_lone_pair", "find_published", "read_tokenizer"]
 
 PathLike = str | os.PathLike[str]
 
@@ -20,47 +23,38 @@ PathLike = str | os.PathLike[str]
 _OTHER_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "vocab.txt")
 
 
-def load_tokenizer(
+def read_tokenizer(
     path: PathLike,
     *,
     pretokenizer: str | None = None,
     special_tokens: Mapping[str, int] | Sequence[str] | None = None,
-) -> Tokenizer:
-    """Load the tokenizer at a path, of any format.
+) -> tuple[TokenizerModel, list[GoldenText] | None]:
+    """Model of the tokenizer at a path, of any format; see `Tokenizer.load` for the arguments.
 
-    Args:
-        path: a model directory; a tiktoken rank file of any name; a tokenizer.json, or a folder
-            that holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or
-            encoder.json and vocab.bpe).
-        pretokenizer: scheme of a rank file that is not a published one, or of GPT-2's pair
-            (default: `gpt2`). All other files name their scheme, and it must be the same.
-        special_tokens: of a rank file or of GPT-2's pair. None takes the published ones of a
-            published rank file, and the bracketed entries of vocab.json.
-
-    Raises:
-        ModelFileError: the path holds none of these.
-        SettingsError: the file names another scheme.
+    With the model of a model directory come its golden texts, for the caller to check.
     """
     location = Path(path)
     if _is_rank_file(location):
-        return Tokenizer.from_tiktoken(
+        model = tiktoken_ranks.read_tiktoken_ranks(
             location, pretokenizer=pretokenizer, special_tokens=special_tokens
         )
+        return model, None
     pair = find_lone_pair(location)
     if pair:
         names = None if special_tokens is None else list(special_tokens)
-        return Tokenizer.from_gpt2(*pair, pretokenizer=pretokenizer or "gpt2", special_tokens=names)
+        scheme = get_scheme(pretokenizer or "gpt2")
+        return gpt2_files.read_gpt2_files(*pair, scheme=scheme, special_tokens=names), None
     if special_tokens:
         raise SettingsError(
             f"{path} says itself which tokens are special; leave special_tokens out"
         )
-    tokenizer = _load_complete(location)
-    if pretokenizer not in (None, tokenizer.scheme.name):
+    model, golden = _read_complete(location)
+    if pretokenizer not in (None, model.scheme.name):
         raise SettingsError(
-            f"{path} is of pre-tokenizer {tokenizer.scheme.name!r}, and {pretokenizer!r} was asked "
+            f"{path} is of pre-tokenizer {model.scheme.name!r}, and {pretokenizer!r} was asked "
             "for; leave it out"
         )
-    return tokenizer
+    return model, golden
 
 
 def find_lone_pair(path: PathLike) -> tuple[Path, Path] | None:
@@ -86,13 +80,13 @@ def _is_rank_file(location: Path) -> bool:
     )
 
 
-def _load_complete(location: Path) -> Tokenizer:
-    """Load what holds its own scheme: a model directory, or a tokenizer.json."""
+def _read_complete(location: Path) -> tuple[TokenizerModel, list[GoldenText] | None]:
+    """Read what holds its own scheme: a model directory, or a tokenizer.json."""
     if location.suffix == ".json":
-        return Tokenizer.from_huggingface(location)
+        return read_tokenizer_json(location), None
     if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
         if (location / "tokenizer.json").is_file():
-            return Tokenizer.from_huggingface(location / "tokenizer.json")
+            return read_tokenizer_json(location / "tokenizer.json"), None
         _refuse_other_kinds(location)
         sizes = _sizes_in(location)
         if sizes:
@@ -106,7 +100,7 @@ def _load_complete(location: Path) -> Tokenizer:
             f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
             "folder with vocab.json and merges.txt"
         )
-    return Tokenizer.load(location)
+    return model_directory.read_model_directory(location)
 
 
 def _refuse_other_kinds(folder: Path) -> None:
@@ -114,7 +108,7 @@ def _refuse_other_kinds(folder: Path) -> None:
     for name in _OTHER_FILES:
         _refuse_other_kind(folder / name)
     if (folder / "tekken.json").is_file():
-        Tokenizer.from_huggingface(folder / "tekken.json")
+        read_tokenizer_json(folder / "tekken.json")
 
 
 def _name_rank_files(folder: Path) -> None:

@@ -140,7 +140,7 @@ def load_copy(directory: str, *, checks_files: bool = False) -> Tokenizer:
 
 
 def _load(directory: str, *, checks_files: bool) -> Tokenizer:
-    tokenizer = Tokenizer.load(directory)
+    tokenizer = Tokenizer.from_directory(directory)
     if checks_files:
         tokenizer.check_files(directory)
     return tokenizer

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 
 from bpe.errors import ModelFileError
-from bpe.formats.tokenizer_loading import find_lone_pair, find_published, load_tokenizer
+from bpe.formats.tokenizer_loading import find_lone_pair, find_published
 from bpe.tokenizer import Tokenizer
 
 __all__ = ["load_given_tokenizer"]
@@ -24,7 +24,7 @@ def load_given_tokenizer(arguments: Namespace) -> Tokenizer:
     """
     path = arguments.tokenizer
     try:
-        tokenizer = load_tokenizer(path, pretokenizer=arguments.pretokenizer)
+        tokenizer = Tokenizer.load(path, pretokenizer=arguments.pretokenizer)
     except ModelFileError as error:
         # Brings Beam, which the command does without.
         from pipelines.shards.artifact_kind import recognize, what_to_give  # noqa: PLC0415

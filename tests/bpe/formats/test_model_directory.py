@@ -269,9 +269,9 @@ def test_a_changed_configuration_is_named(
 
 def test_what_is_no_model_directory_is_named(directory: Path, tmp_path: Path) -> None:
     with pytest.raises(ModelFileError, match=r"nowhere is not there; give the directory of a tr"):
-        Tokenizer.load(tmp_path / "nowhere")
+        Tokenizer.from_directory(tmp_path / "nowhere")
     with pytest.raises(ModelFileError, match=r"vocab\.json is a file; give the directory"):
-        Tokenizer.load(directory / "vocab.json")
+        Tokenizer.from_directory(directory / "vocab.json")
     with pytest.raises(ModelFileError, match=r"holds no config\.json, .* never finished"):
         Tokenizer.load(tmp_path)
     (tmp_path / "config.json").write_text("[")
@@ -295,7 +295,15 @@ def test_a_users_pattern_under_another_regex_module_is_said(tmp_path: Path) -> N
     assert tokenizer.scheme.unicode_version == "regex 2020.1.1"
 
 
-# ---- load_tokenizer ------------------------------------------------------------------------
+# ---- any tokenizer -------------------------------------------------------------------------
+
+
+def test_load_takes_any_tokenizer(directory: Path, tmp_path: Path) -> None:
+    # test_zoo and test_published_tokenizers load the others' files through the same function.
+    assert load_tokenizer == Tokenizer.load
+    assert Tokenizer.load(directory / "tokenizer.json") == make()
+    with pytest.raises(ModelFileError, match=r"holds no config\.json"):
+        Tokenizer.from_directory(tmp_path)
 
 
 def test_any_kind_of_path_is_loaded(directory: Path, tmp_path: Path) -> None:

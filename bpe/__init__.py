@@ -21,6 +21,7 @@ from bpe.errors import (
     SettingsError,
     VocabularyError,
 )
+from bpe.file_training import count_files, train_from_files
 from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
 from bpe.tokenizer import Tokenizer, extend_golden
 from bpe.training import train, train_raw
@@ -46,11 +47,13 @@ __all__ = [
     "Tokenizer",
     "VocabularyError",
     "__version__",
+    "count_files",
     "count_pretokens",
     "extend_golden",
     "get_backend",
     "get_scheme",
     "load_tokenizer",
     "train",
+    "train_from_files",
     "train_raw",
 ]

@@ -17,6 +17,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from bpe.backends.process_memory import give_back_memory
+from bpe.count_sums import add_tables
 from bpe.counting import count_pretokens
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.errors import BpeError, SettingsError
@@ -33,7 +34,7 @@ from pipelines.runners.progress import ProgressReporter
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.storage.output_files import write_atomically
 from pipelines.storage.output_names import bucket_file_name
-from pipelines.training.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
+from pipelines.training.count_tables import from_ipc, split_by_bucket, to_ipc
 from pipelines.training.first_positions import CorpusPositions
 
 __all__ = ["CountSettings", "CountWords", "SumCounts", "WriteCountTable"]

@@ -16,6 +16,7 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
+from bpe.count_sums import add_tables
 from bpe.errors import SettingsError
 from bpe.second_stage import SUPERBPE, train_second_stage
 from bpe.tokenizer import Tokenizer, extend_golden
@@ -23,7 +24,7 @@ from bpe.training import train
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.tokenizer_files import copy_files
 from pipelines.storage.output_files import join
-from pipelines.training.count_tables import add_tables, from_ipc
+from pipelines.training.count_tables import from_ipc
 from pipelines.training.count_words import CountSettings
 
 __all__ = [

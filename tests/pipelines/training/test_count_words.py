@@ -13,13 +13,14 @@ from apache_beam.testing.util import assert_that, equal_to
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bpe.count_sums import add_tables
 from bpe.counting import count_pretokens
 from bpe.errors import CountTableError, SettingsError, VocabularyError
 from pipelines.corpus.listing.inputs import ReadOptions, list_inputs
 from pipelines.corpus.plan import make_plan
 from pipelines.runners.worker_errors import WorkerError
 from pipelines.training.count_artifact import finish_counts
-from pipelines.training.count_tables import add_tables, from_ipc, split_by_bucket, to_ipc
+from pipelines.training.count_tables import from_ipc, split_by_bucket, to_ipc
 from pipelines.training.count_words import (
     CountSettings,
     CountWords,

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from pipelines.corpus.token_lengths import TokenLengths
 from pipelines.encoding.best_fit import best_fit_decreasing
-from pipelines.encoding.ranges import Stretches, StretchReader, in_one
+from pipelines.encoding.ranges import SegmentReader, Segments, in_one
 from pipelines.shards.token_rows import TokenRows
 from schemas.packed_shards import PACKED_LISTS
 from schemas.sidecars import PackingTotals
@@ -90,8 +90,8 @@ class Packer:
         self._size = int(settings.pack or 0)
         self._pad = 0 if settings.pad is None else settings.pad
         self._lengths = lengths
-        self._reader = StretchReader()
-        self._waiting: list[Stretches] = []
+        self._reader = SegmentReader()
+        self._waiting: list[Segments] = []
         self._waiting_ids = 0
 
     def add(self, rows: TokenRows) -> Iterator[TokenRows]:
@@ -139,17 +139,17 @@ class Packer:
             dropped_documents=self.dropped_documents,
         )
 
-    def _wait(self, stretches: Stretches) -> None:
-        if len(stretches):
-            self._waiting.append(stretches)
-            self._waiting_ids += int(stretches.lengths.sum())
+    def _wait(self, segments: Segments) -> None:
+        if len(segments):
+            self._waiting.append(segments)
+            self._waiting_ids += int(segments.lengths.sum())
 
-    def _waited(self) -> Stretches:
-        """All stretches that wait, of which there are some; none do afterwards."""
+    def _waited(self) -> Segments:
+        """All segments that wait, of which there are some; none do afterwards."""
         self._waiting_ids = 0
         return in_one(self._waiting)
 
-    def _concatenated(self, waiting: Stretches) -> Iterator[TokenRows]:
+    def _concatenated(self, waiting: Segments) -> Iterator[TokenRows]:
         starts = np.cumsum(waiting.lengths) - waiting.lengths
         pieces = waiting.cut(starts, self._size)
         places = (np.cumsum(pieces.lengths) - pieces.lengths) // self._size
@@ -161,7 +161,7 @@ class Packer:
         if full:
             yield from self._rows(pieces.slice(0, taken), places[:taken], full)
 
-    def _cut_documents(self, waiting: Stretches) -> tuple[Stretches, int]:
+    def _cut_documents(self, waiting: Segments) -> tuple[Segments, int]:
         """Documents as pieces of at most a row, and how many of them will not grow."""
         pieces = waiting.cut(waiting.positions, self._size)
         # Pieces of a document that share a row of it; documents lie in different places anyway.
@@ -171,9 +171,9 @@ class Packer:
         return pieces, len(pieces) - (not ends)
 
     def _windows(self, lengths: _Ints, *, is_end: bool) -> Iterator[tuple[int, int]]:
-        """Stretches that are packed together, as ranges: a window closes when it is full."""
+        """Segments that are packed together, as ranges: a window closes when it is full."""
         if self._settings.pack_mode == "pad":
-            # Any range will do: each stretch has rows of its own.
+            # Any range will do: each segment has rows of its own.
             step = max(1, _BLOCK_IDS // self._size)
             for start in range(0, len(lengths), step):
                 yield start, min(start + step, len(lengths))
@@ -189,7 +189,7 @@ class Packer:
             yield start, full + 1
             start, before = full + 1, int(ends[full])
 
-    def _fitted(self, pieces: Stretches) -> Iterator[TokenRows]:
+    def _fitted(self, pieces: Segments) -> Iterator[TokenRows]:
         """Rows that hold whole pieces: in `best-fit` several, in `pad` one each."""
         count = len(pieces)
         if self._settings.pack_mode == "pad":
@@ -210,7 +210,7 @@ class Packer:
         yield from self._rows(pieces, places[order], max(1, len(first)), order)
 
     def _rows(
-        self, pieces: Stretches, places: _Ints, count: int, order: _Ints | None = None
+        self, pieces: Segments, places: _Ints, count: int, order: _Ints | None = None
     ) -> Iterator[TokenRows]:
         """Packed rows, in batches.
 
@@ -231,7 +231,7 @@ class Packer:
                 part = _picked(pieces, starts, order[within])
             yield self._batch(part, places[within] - start, min(step, count - start))
 
-    def _batch(self, pieces: Stretches, places: _Ints, count: int) -> TokenRows:
+    def _batch(self, pieces: Segments, places: _Ints, count: int) -> TokenRows:
         ids = self._placed(pieces, places, count)
         offsets = pa.array(np.searchsorted(places, np.arange(count + 1)), pa.int32())
         values = {
@@ -255,7 +255,7 @@ class Packer:
         batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
         return TokenRows(batch, self._text_bytes(pieces, places, ids, count))
 
-    def _placed(self, pieces: Stretches, places: _Ints, count: int) -> npt.NDArray[Any]:
+    def _placed(self, pieces: Segments, places: _Ints, count: int) -> npt.NDArray[Any]:
         """Flat ids of the rows, filled up with padding."""
         room = count * self._size
         self.padding += room - len(pieces.ids)
@@ -269,7 +269,7 @@ class Packer:
         return ids
 
     def _text_bytes(
-        self, pieces: Stretches, places: _Ints, ids: npt.NDArray[Any], count: int
+        self, pieces: Segments, places: _Ints, ids: npt.NDArray[Any], count: int
     ) -> _Ints:
         """Bytes that the ids of each row decode to, without BOS, EOS and padding."""
         sizes: _Ints = self._lengths[ids].reshape(count, self._size).sum(axis=1)
@@ -282,8 +282,8 @@ class Packer:
         return sizes
 
 
-def _picked(pieces: Stretches, starts: _Ints, order: _Ints) -> Stretches:
-    """Some of the stretches, in another order.
+def _picked(pieces: Segments, starts: _Ints, order: _Ints) -> Segments:
+    """Some of the segments, in another order.
 
     Args:
         pieces: all of them.
@@ -293,7 +293,7 @@ def _picked(pieces: Stretches, starts: _Ints, order: _Ints) -> Stretches:
     lengths = pieces.lengths[order]
     shift = starts[order] - (np.cumsum(lengths) - lengths)
     rows = pa.array(order)
-    return Stretches(
+    return Segments(
         pieces.ids[np.arange(int(lengths.sum())) + np.repeat(shift, lengths)],
         lengths,
         pieces.positions[order],

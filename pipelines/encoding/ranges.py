@@ -1,4 +1,4 @@
-"""Stretches of documents' ids on their way into packed rows: flat ids and a few columns beside.
+"""Segments of documents' ids on their way into packed rows: flat ids and a few columns beside.
 
 Everything works on whole columns; no document becomes a Python object.
 """
@@ -15,22 +15,22 @@ import pyarrow.compute as pc
 
 from pipelines.shards.token_rows import TokenRows
 
-__all__ = ["StretchReader", "Stretches", "in_one"]
+__all__ = ["SegmentReader", "Segments", "in_one"]
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """Consecutive stretches; each is a document or goes on with the one before it.
+class Segments:
+    """Consecutive segments; each is a document or goes on with the one before it.
 
     Attributes:
-        ids: uint16 or uint32, of all stretches in order.
+        ids: uint16 or uint32, of all segments in order.
         lengths: int64, ids of each.
         positions: int64, place of the first id of each in its document, from 0.
         is_first, is_last: whether its document starts or ends with it.
-        joins: whether it goes on where the stretch before it ends.
+        joins: whether it goes on where the segment before it ends.
         document_id, source, byte_start: as in `schemas.token_shards`.
     """
 
@@ -47,12 +47,12 @@ class Stretches:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def slice(self, start: int, end: int) -> Stretches:
-        """Stretches `start` to `end`, without copying."""
+    def slice(self, start: int, end: int) -> Segments:
+        """Segments `start` to `end`, without copying."""
         before = int(self.lengths[:start].sum())
         size = int(self.lengths[start:end].sum())
         part = slice(start, end)
-        return Stretches(
+        return Segments(
             self.ids[before : before + size],
             self.lengths[part],
             self.positions[part],
@@ -64,26 +64,26 @@ class Stretches:
             self.byte_start[part],
         )
 
-    def copied(self) -> Stretches:
+    def copied(self) -> Segments:
         """The same in memory of their own, so that what they were cut from can go."""
         every = pa.array(np.arange(len(self)))
-        columns = {name: getattr(self, name) for name in Stretches.__dataclass_fields__}
-        return Stretches(
+        columns = {name: getattr(self, name) for name in Segments.__dataclass_fields__}
+        return Segments(
             **{
                 name: column.copy() if isinstance(column, np.ndarray) else column.take(every)
                 for name, column in columns.items()
             }
         )
 
-    def cut(self, starts: _Ints, every: int) -> Stretches:
+    def cut(self, starts: _Ints, every: int) -> Segments:
         """The same, cut at multiples of a distance.
 
         Args:
-            starts: int64, where each stretch starts on the line on which the multiples lie.
+            starts: int64, where each segment starts on the line on which the multiples lie.
             every: the distance.
         """
         ends = starts + self.lengths
-        # Cuts strictly inside a stretch; none in an empty one.
+        # Cuts strictly inside a segment; none in an empty one.
         cuts = np.where(self.lengths > 0, (ends - 1) // every - starts // every, 0)
         if not cuts.any():
             return self
@@ -93,7 +93,7 @@ class Stretches:
         first = np.maximum(starts[of], marks)
         last = np.minimum(ends[of], marks + every)
         rows = pa.array(of)
-        return Stretches(
+        return Segments(
             self.ids,
             last - first,
             self.positions[of] + first - starts[of],
@@ -105,11 +105,11 @@ class Stretches:
             self.byte_start[of],
         )
 
-    def joined(self, places: _Ints) -> Stretches:
+    def joined(self, places: _Ints) -> Segments:
         """The same, with those put together that go on in the same place.
 
         Args:
-            places: int64, of each stretch; ascending.
+            places: int64, of each segment; ascending.
         """
         starts = ~self.joins | (np.diff(places, prepend=-1) != 0)
         if starts.all():
@@ -117,7 +117,7 @@ class Stretches:
         first = np.flatnonzero(starts)
         last = np.append(first[1:], len(self)) - 1
         rows = pa.array(first)
-        return Stretches(
+        return Segments(
             self.ids,
             np.add.reduceat(self.lengths, first),
             self.positions[first],
@@ -130,8 +130,8 @@ class Stretches:
         )
 
 
-def in_one(parts: list[Stretches]) -> Stretches:
-    """Stretches one after the other; each part's ids are let go when they are copied.
+def in_one(parts: list[Segments]) -> Segments:
+    """Segments one after the other; each part's ids are let go when they are copied.
 
     Args:
         parts: at least one; empty afterwards.
@@ -140,7 +140,7 @@ def in_one(parts: list[Stretches]) -> Stretches:
         return parts.pop()
     columns = {
         name: _concatenated([getattr(part, name) for part in parts])
-        for name in Stretches.__dataclass_fields__
+        for name in Segments.__dataclass_fields__
         if name != "ids"
     }
     ids = np.empty(sum(len(part.ids) for part in parts), parts[0].ids.dtype)
@@ -149,7 +149,7 @@ def in_one(parts: list[Stretches]) -> Stretches:
         part = parts.pop()
         ids[end - len(part.ids) : end] = part.ids
         end -= len(part.ids)
-    return Stretches(ids=ids, **columns)
+    return Segments(ids=ids, **columns)
 
 
 def _concatenated(columns: list[Any]) -> Any:
@@ -158,16 +158,16 @@ def _concatenated(columns: list[Any]) -> Any:
     return pa.concat_arrays(columns)
 
 
-class StretchReader:
-    """Turns rows of token shards, in order, into stretches."""
+class SegmentReader:
+    """Turns rows of token shards, in order, into segments."""
 
     def __init__(self) -> None:
         self._document: str | None = None
         self._goes_on = False
         self._position = 0
 
-    def read(self, rows: TokenRows) -> Stretches:
-        """The stretches of a batch of rows, one each.
+    def read(self, rows: TokenRows) -> Segments:
+        """The segments of a batch of rows, one each.
 
         Args:
             rows: columns of `schemas.token_shards`; at least one row.
@@ -190,7 +190,7 @@ class StretchReader:
         self._goes_on = not is_last[-1]
         self._document = names[-1].as_py()
         self._position = int(positions[-1] + lengths[-1])
-        return Stretches(
+        return Segments(
             batch["input_ids"].flatten().to_numpy(),
             lengths,
             positions,

@@ -1,6 +1,6 @@
 """Puts rows of token shards into the order of their documents' keys (`document_keys`).
 
-    shard    the documents of a unit, in stretches that hold `shard_bytes` of text: what one shard
+    shard    the documents of a unit, in ranges that hold `shard_bytes` of text: what one shard
              holds is in random order
     global   the documents of the whole input (`pipelines.encoding.shuffle_buckets`)
 

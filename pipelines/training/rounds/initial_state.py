@@ -37,7 +37,7 @@ from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.tokenizer_files import cached_tokenizer
 from pipelines.storage.output_files import join, read_bytes
 from pipelines.training.rounds.options import Sample
-from pipelines.training.rounds.raw_sequences import RawTotals, Stretches, read_sequences
+from pipelines.training.rounds.raw_sequences import RawSequences, RawTotals, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 from pipelines.training.rounds.state_files import STATE_FOLDER, write_state
 from schemas.round_state import StateFile
@@ -181,10 +181,10 @@ class _WriteRawUnit(beam.DoFn):
         progress = ProgressReporter(self._progress_folder)
         ids = _ids_of_bytes(source.tie_order)
         files: list[StateFile] = []
-        stretches = read_sequences(
+        sequences = read_sequences(
             *(unit, source.read, specials, source.special_text, source.sample, rejects, totals)
         )
-        for taken in _fill_shards(stretches, source.shard_bytes, progress):
+        for taken in _fill_shards(sequences, source.shard_bytes, progress):
             name = _name(unit.index, len(files))
             state = ShardState(_to_tokens(taken, ids), None, taken.open_left, taken.open_right)
             files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
@@ -204,14 +204,14 @@ class _WriteRawUnit(beam.DoFn):
 
 
 def _fill_shards(
-    stretches: Iterator[Stretches], shard_bytes: int, progress: ProgressReporter
+    sequences: Iterator[RawSequences], shard_bytes: int, progress: ProgressReporter
 ) -> Iterator[Sequences]:
     """Sequences of `shard_bytes` each, but that the last of a unit may be half as long again."""
     builder = SequenceBuilder()
     most = shard_bytes + shard_bytes // 2
-    for found in stretches:
+    for found in sequences:
         progress.add(len(found.content))
-        rest: Stretches | None = found
+        rest: RawSequences | None = found
         while rest is not None:
             coming = builder.size + int((rest.ends - rest.starts).sum())
             if coming <= most:

@@ -1,4 +1,4 @@
-"""Raw text as sequences: stretches that no merge leaves, in the order of the corpus.
+"""Raw text as sequences: ranges that no merge leaves, in the order of the corpus.
 
 A sequence is a document; with `--special-text=allow` what lies between special tokens; in a sample
 of files that are one document, a block. Readers give pieces of documents, and a sequence may go on
@@ -29,7 +29,7 @@ from pipelines.training.rounds.anywhere_cuts import OpenCutFinder
 from pipelines.training.rounds.options import BLOCK_BYTES, Sample
 from pipelines.training.rounds.sample import in_sample
 
-__all__ = ["RawTotals", "Stretches", "read_sequences"]
+__all__ = ["RawSequences", "RawTotals", "read_sequences"]
 
 _Positions = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -38,14 +38,14 @@ _WHOLE = 1 << 62
 
 
 @dataclass(frozen=True)
-class Stretches:
+class RawSequences:
     """Some text of sequences, in order.
 
     Attributes:
-        content: uint8, the bytes of all stretches and of what lies between them.
-        starts, ends: int64, where each stretch lies in `content`.
+        content: uint8, the bytes of all ranges and of what lies between them.
+        starts, ends: int64, where each range lies in `content`.
         joins: of each, whether it goes on in the sequence of the one before; of the first, in the
-            last one of the `Stretches` before these.
+            last one of the `RawSequences` before these.
         is_open: whether the last one may go on in what follows.
     """
 
@@ -86,7 +86,7 @@ def read_sequences(
     sample: Sample,
     rejects: Rejects,
     totals: RawTotals,
-) -> Iterator[Stretches]:
+) -> Iterator[RawSequences]:
     """Read a unit's text as sequences.
 
     Args:
@@ -147,8 +147,8 @@ class _Sequencer:
         # Whether the document in hand, which may go on in the next batch, is in the sample.
         self._was_kept = True
 
-    def cut(self, batch: pa.RecordBatch) -> Stretches:
-        """The stretches of a batch of `schemas.documents.DOCUMENT_PIECES`."""
+    def cut(self, batch: pa.RecordBatch) -> RawSequences:
+        """The ranges of a batch of `schemas.documents.DOCUMENT_PIECES`."""
         text = batch["text"]
         offsets = np.frombuffer(text.buffers()[1], np.int64)[text.offset :][: len(text) + 1]
         data = text.buffers()[2]
@@ -162,7 +162,7 @@ class _Sequencer:
         if self._sample.share < 1:
             found, last_kept = self._take_sample(batch, offsets, found)
             is_open = is_open and last_kept
-        return Stretches(content, found.starts, found.ends, found.joins, is_open)
+        return RawSequences(content, found.starts, found.ends, found.joins, is_open)
 
     def _take_out_specials(
         self, specials: SpecialTokens, text: pa.LargeBinaryArray, found: _Intervals
@@ -231,7 +231,7 @@ class _Sequencer:
 
 
 class _Intervals(NamedTuple):
-    """Stretches of rows: the row of each, where it lies in the content, whether it goes on."""
+    """Ranges of rows: the row of each, where it lies in the content, whether it goes on."""
 
     rows: _Positions
     starts: _Positions

@@ -1,4 +1,4 @@
-"""Puts stretches of text together to sequences, as one array of bytes with offsets."""
+"""Puts ranges of text together to sequences, as one array of bytes with offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipelines.training.rounds.raw_sequences import Stretches
+from pipelines.training.rounds.raw_sequences import RawSequences
 
 __all__ = ["SequenceBuilder", "Sequences", "divide"]
 
@@ -38,7 +38,7 @@ class Sequences:
 
 
 class SequenceBuilder:
-    """Collects stretches until they are taken as sequences.
+    """Collects ranges until they are taken as sequences.
 
     Attributes:
         size: bytes collected.
@@ -51,8 +51,8 @@ class SequenceBuilder:
         self._open_left = False
         self._is_open = False
 
-    def add(self, found: Stretches) -> None:
-        """Add stretches that follow those collected so far; the empty ones are nothing."""
+    def add(self, found: RawSequences) -> None:
+        """Add ranges that follow those collected so far; the empty ones are nothing."""
         lengths = found.ends - found.starts
         some = np.flatnonzero(lengths)
         self._is_open = found.is_open
@@ -81,7 +81,7 @@ class SequenceBuilder:
 def _gather(
     content: npt.NDArray[np.uint8], starts: _Positions, lengths: _Positions
 ) -> npt.NDArray[np.uint8]:
-    """Stretches of a buffer one after the other, copied."""
+    """Ranges of a buffer one after the other, copied."""
     total = int(lengths.sum())
     if int(starts[-1] + lengths[-1] - starts[0]) == total:
         return content[starts[0] : starts[0] + total].copy()
@@ -91,8 +91,8 @@ def _gather(
     return gathered
 
 
-def divide(found: Stretches, room: int) -> tuple[Stretches, Stretches | None]:
-    """The first `room` bytes of some stretches, and the rest; None if nothing is left."""
+def divide(found: RawSequences, room: int) -> tuple[RawSequences, RawSequences | None]:
+    """The first `room` bytes of some ranges, and the rest; None if nothing is left."""
     reached = np.cumsum(found.ends - found.starts)
     if not len(reached) or reached[-1] <= room:
         return found, None
@@ -102,7 +102,7 @@ def divide(found: Stretches, room: int) -> tuple[Stretches, Stretches | None]:
     ends = found.ends[: last + 1].copy()
     ends[last] = at
     goes_on = inside or bool(found.joins[last + 1])
-    first = Stretches(
+    first = RawSequences(
         found.content, found.starts[: last + 1], ends, found.joins[: last + 1], goes_on
     )
     if not inside:
@@ -110,4 +110,4 @@ def divide(found: Stretches, room: int) -> tuple[Stretches, Stretches | None]:
     starts, joins = found.starts[last:].copy(), found.joins[last:].copy()
     if inside:
         starts[0], joins[0] = at, True
-    return first, Stretches(found.content, starts, found.ends[last:], joins, found.is_open)
+    return first, RawSequences(found.content, starts, found.ends[last:], joins, found.is_open)

@@ -259,12 +259,12 @@ class Encoder:
         """
 
     def encode_split_documents(
-        self, texts: ArrowColumn, piece_ends: ArrowColumn, first_pieces: ArrowColumn
+        self, texts: ArrowColumn, pretoken_ends: ArrowColumn, first_pretokens: ArrowColumn
     ) -> Column:
         """The same for documents whose pre-tokens the caller has found.
 
-        piece_ends: int64, ends of all pre-tokens, in bytes from the start of their document.
-        first_pieces: int64, one more than documents: where the ends of each document start.
+        pretoken_ends: int64, ends of all pre-tokens, in bytes from the start of their document.
+        first_pretokens: int64, one more than documents: where the ends of each document start.
         Raises `InputError` where the ends do not cover a document exactly.
         """
 

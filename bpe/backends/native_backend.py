@@ -177,13 +177,13 @@ class NativeEncoder:
         if find:
             return self._encode_stretches(texts, find)
         ends: list[int] = []
-        first_pieces = [0]
+        first_pretokens = [0]
         for text in texts:
             ends += accumulate(map(len, self._scheme.split(text.as_py())))
-            first_pieces.append(len(ends))
+            first_pretokens.append(len(ends))
         return pa.array(
             self._encoder.encode_split_documents(
-                texts, pa.array(ends, pa.int64()), pa.array(first_pieces, pa.int64())
+                texts, pa.array(ends, pa.int64()), pa.array(first_pretokens, pa.int64())
             )
         )
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "memory/errors.h"
+#include "scan/utf8.h"
 #include "text_checks.h"
 
 #if defined(__SSE2__)
@@ -55,32 +56,6 @@ int32_t read_hex(const char* at) {
     value = value << 4 | digit;
   }
   return value;
-}
-
-size_t write_utf8(uint32_t code_point, char* out) {
-  const auto tail = [code_point](unsigned shift) {
-    return static_cast<char>(0x80 | (code_point >> shift & 0x3F));
-  };
-  if (code_point < 0x80) {
-    out[0] = static_cast<char>(code_point);
-    return 1;
-  }
-  if (code_point < 0x800) {
-    out[0] = static_cast<char>(0xC0 | code_point >> 6);
-    out[1] = tail(0);
-    return 2;
-  }
-  if (code_point < 0x10000) {
-    out[0] = static_cast<char>(0xE0 | code_point >> 12);
-    out[1] = tail(6);
-    out[2] = tail(0);
-    return 3;
-  }
-  out[0] = static_cast<char>(0xF0 | code_point >> 18);
-  out[1] = tail(12);
-  out[2] = tail(6);
-  out[3] = tail(0);
-  return 4;
 }
 
 // One row. All functions return whether the row is usual so far, and leave `at_` behind what they

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "memory/errors.h"
+#include "scan/utf8.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -13,21 +14,6 @@ namespace beam_bpe {
 namespace {
 
 bool in_range(uint8_t byte, uint8_t low, uint8_t high) { return low <= byte && byte <= high; }
-
-// Bytes of the character at `text`, which is not ASCII; 0 if it is malformed.
-size_t sequence_size(const uint8_t* text, size_t left) {
-  const uint8_t lead = text[0];
-  const size_t size = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  if (size == 0 || left < size) return 0;
-  // Behind four of the leads, some second bytes would be overlong, surrogates or too large.
-  const uint8_t low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const uint8_t high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  if (!in_range(text[1], low, high)) return 0;
-  for (size_t i = 2; i < size; ++i) {
-    if (!in_range(text[i], 0x80, 0xBF)) return 0;
-  }
-  return size;
-}
 
 #if defined(__SSE2__)
 __m128i load(const char* at) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at)); }
@@ -131,7 +117,7 @@ bool is_utf8(std::string_view text) {
     if (left == 0) return true;
     // Where one is, more follow: other scripts need no look for ASCII behind each character.
     while (left > 0 && static_cast<uint8_t>(*at) >= 0x80) {
-      const size_t size = sequence_size(reinterpret_cast<const uint8_t*>(at), left);
+      const size_t size = multibyte_size(reinterpret_cast<const uint8_t*>(at), left);
       if (size == 0) return false;
       at += size;
       left -= size;

@@ -141,9 +141,9 @@ IdBuffer BatchEncoder::encode(std::string_view document, AddedSearch search) {
   return ids;
 }
 
-BatchEncoder::Stretches BatchEncoder::cut_documents(const BinaryColumn& documents,
-                                                    AddedSearch search) const {
-  Stretches found;
+BatchEncoder::Segments BatchEncoder::cut_documents(const BinaryColumn& documents,
+                                                   AddedSearch search) const {
+  Segments found;
   const auto add = [&](size_t start, size_t end, int64_t id) {
     found.starts.push_back(static_cast<int64_t>(start));
     found.ends.push_back(static_cast<int64_t>(end));
@@ -188,30 +188,32 @@ OwnedColumn BatchEncoder::encode_documents(const BinaryColumn& documents, size_t
 }
 
 OwnedColumn BatchEncoder::encode_split_documents(const BinaryColumn& documents,
-                                                 const Int64Column& piece_ends,
-                                                 const Int64Column& first_pieces) {
+                                                 const Int64Column& pretoken_ends,
+                                                 const Int64Column& first_pretokens) {
   const int64_t rows = documents.size();
-  if (first_pieces.length != rows + 1 || first_pieces.values[0] != 0 ||
-      first_pieces.values[rows] != piece_ends.length) {
-    throw InputError("first_pieces must go from 0 to the number of pieces, one more than documents");
+  if (first_pretokens.length != rows + 1 || first_pretokens.values[0] != 0 ||
+      first_pretokens.values[rows] != pretoken_ends.length) {
+    throw InputError(
+        "first_pretokens must go from 0 to the number of pre-tokens, one more than documents");
   }
   std::vector<int64_t> offsets(static_cast<size_t>(rows) + 1);
   IdBuffer ids(id_bytes());
   Lease context(this);
   for (int64_t row = 0; row < rows; ++row) {
     const Document document = document_at(documents, row);
-    const int64_t begin = first_pieces.values[row];
-    const int64_t end = first_pieces.values[row + 1];
+    const int64_t begin = first_pretokens.values[row];
+    const int64_t end = first_pretokens.values[row + 1];
     int64_t position = 0;
     for (int64_t i = begin; i < end; ++i) {
-      if (piece_ends.values[i] <= position) throw InputError("piece_ends must ascend");
-      position = piece_ends.values[i];
+      if (pretoken_ends.values[i] <= position) throw InputError("pretoken_ends must ascend");
+      position = pretoken_ends.values[i];
     }
     if (end < begin || position != static_cast<int64_t>(document.size)) {
-      throw InputError("the pieces of document " + std::to_string(row) + " do not end where it does");
+      throw InputError("the pre-tokens of document " + std::to_string(row) +
+                       " do not end where it does");
     }
-    const auto* ends = reinterpret_cast<const uint64_t*>(piece_ends.values + begin);
-    (*context).encode_pieces(document, ends, static_cast<size_t>(end - begin), ids);
+    const auto* ends = reinterpret_cast<const uint64_t*>(pretoken_ends.values + begin);
+    (*context).encode_pretokens(document, ends, static_cast<size_t>(end - begin), ids);
     offsets[row + 1] = static_cast<int64_t>(ids.size());
   }
   return make_lists(std::move(offsets), std::move(ids));

@@ -27,8 +27,8 @@ class BatchEncoder {
   // Ids of each document: a large_list column over ids of id_bytes. `threads`: at least 1.
   OwnedColumn encode_documents(const BinaryColumn& documents, size_t threads, AddedSearch search);
 
-  // Stretches of the documents, all after another.
-  struct Stretches {
+  // What the documents are made of, one segment after another.
+  struct Segments {
     std::vector<int64_t> first{0};  // of each document, and behind the last one
     std::vector<int64_t> starts;    // bytes from the document's start
     std::vector<int64_t> ends;
@@ -36,13 +36,14 @@ class BatchEncoder {
   };
 
   // Where the documents hold added tokens.
-  Stretches cut_documents(const BinaryColumn& documents, AddedSearch search) const;
+  Segments cut_documents(const BinaryColumn& documents, AddedSearch search) const;
 
   // The same for documents whose pre-tokens the caller has found: those of document i end at
-  // piece_ends[first_pieces[i]] to piece_ends[first_pieces[i + 1] - 1], bytes from its start.
-  // Throws InputError where these are no ascending ends of all documents.
-  OwnedColumn encode_split_documents(const BinaryColumn& documents, const Int64Column& piece_ends,
-                                     const Int64Column& first_pieces);
+  // pretoken_ends[first_pretokens[i]] to pretoken_ends[first_pretokens[i + 1] - 1], bytes from its
+  // start. Throws InputError where these are no ascending ends of all documents.
+  OwnedColumn encode_split_documents(const BinaryColumn& documents,
+                                     const Int64Column& pretoken_ends,
+                                     const Int64Column& first_pretokens);
 
  private:
   // Takes a context for as long as it lives.

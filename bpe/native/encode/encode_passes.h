@@ -41,7 +41,7 @@ struct PassInput {
 // What the second loop calls for a pre-token that is not in its slot, or has many ids. Appends
 // its ids at `out`, with room for 64 bytes more, and returns their end; leaves `table` where it is.
 template <typename Id>
-using MissFunction = Id* (*)(void* owner, const uint8_t* piece, size_t size, uint32_t slot,
+using MissFunction = Id* (*)(void* owner, const uint8_t* pretoken, size_t size, uint32_t slot,
                              Id* out);
 
 template <typename Id>
@@ -52,7 +52,7 @@ struct EncodePasses {
   void (*hash)(const PassInput& input);
   ProbeFunction<uint16_t> probe16;
   ProbeFunction<uint32_t> probe32;
-  // Hash of the key of a piece of `size` bytes, at most kLongestKey; slot: hash & slot_mask.
+  // Hash of the key of a pre-token of `size` bytes, at most kLongestKey; slot: hash & slot_mask.
   uint32_t (*hash_key)(const uint8_t* key, size_t size);
   bool (*has_zero)(const uint8_t* text, size_t size);
 };

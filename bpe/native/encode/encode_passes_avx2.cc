@@ -58,7 +58,7 @@ inline size_t mask_row(size_t size) {
 }
 
 template <bool clamp>
-__attribute__((noinline)) void hash_pieces(const PassInput& input) {
+__attribute__((noinline)) void hash_pretokens(const PassInput& input) {
   const uint8_t* const text = input.text;
   const uint32_t* const ends = input.ends;
   const uint8_t* const table = input.table;
@@ -79,8 +79,8 @@ __attribute__((noinline)) void hash_pieces(const PassInput& input) {
 }
 
 template <typename Id, bool clamp>
-__attribute__((noinline)) Id* probe_pieces(const PassInput& input, MissFunction<Id> miss,
-                                           void* owner, Id* out) {
+__attribute__((noinline)) Id* probe_pretokens(const PassInput& input, MissFunction<Id> miss,
+                                              void* owner, Id* out) {
   const uint8_t* const text = input.text;
   const uint32_t* const ends = input.ends;
   const uint8_t* const table = input.table;
@@ -113,13 +113,13 @@ bool needs_clamp(const PassInput& input) {
 }
 
 void hash_batch(const PassInput& input) {
-  needs_clamp(input) ? hash_pieces<true>(input) : hash_pieces<false>(input);
+  needs_clamp(input) ? hash_pretokens<true>(input) : hash_pretokens<false>(input);
 }
 
 template <typename Id>
 Id* probe_batch(const PassInput& input, MissFunction<Id> miss, void* owner, Id* out) {
-  return needs_clamp(input) ? probe_pieces<Id, true>(input, miss, owner, out)
-                            : probe_pieces<Id, false>(input, miss, owner, out);
+  return needs_clamp(input) ? probe_pretokens<Id, true>(input, miss, owner, out)
+                            : probe_pretokens<Id, false>(input, miss, owner, out);
 }
 
 uint32_t hash_key(const uint8_t* key, size_t size) {

@@ -10,10 +10,10 @@ struct Key {
   uint64_t words[kKeyBytes / 8];
 };
 
-// Reads kKeyBytes at `piece`. The key of a piece that no entry holds has but its last byte set.
-inline Key load_key(const uint8_t* piece, size_t size) {
+// Reads kKeyBytes at `pretoken`. The key of one that no entry holds has but its last byte set.
+inline Key load_key(const uint8_t* pretoken, size_t size) {
   Key key;
-  std::memcpy(&key, piece, sizeof key);
+  std::memcpy(&key, pretoken, sizeof key);
   if (size > kLongestKey) return {{0, 0, 0, uint64_t{0xFF} << 56}};
   for (size_t i = 0; i < kKeyBytes / 8; ++i) {
     const size_t left = size > i * 8 ? size - i * 8 : 0;

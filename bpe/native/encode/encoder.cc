@@ -15,7 +15,7 @@ namespace {
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
 constexpr size_t kBatch = 512;
-// Stretches between added tokens up to so many bytes are encoded together.
+// Segments between added tokens up to so many bytes are encoded together.
 constexpr size_t kLongestGathered = 4096;
 constexpr size_t kLeastCapacity = 128;  // of a scan, to go by blocks
 
@@ -26,8 +26,8 @@ class EncodeContext::Implementation {
   virtual ~Implementation() = default;
   virtual void encode(const Document& document, IdBuffer& ids) = 0;
   virtual void encode(const Document& document, AddedSearch search, IdBuffer& ids) = 0;
-  virtual void encode_pieces(const Document& document, const uint64_t* ends, size_t count,
-                             IdBuffer& ids) = 0;
+  virtual void encode_pretokens(const Document& document, const uint64_t* ends, size_t count,
+                                IdBuffer& ids) = 0;
 };
 
 namespace {
@@ -97,8 +97,8 @@ class TypedContext final : public EncodeContext::Implementation {
     flush(ids);
   }
 
-  void encode_pieces(const Document& document, const uint64_t* ends, size_t count,
-                     IdBuffer& ids) override {
+  void encode_pretokens(const Document& document, const uint64_t* ends, size_t count,
+                        IdBuffer& ids) override {
     size_t position = 0;
     for (size_t i = 0; i < count;) {
       size_t taken = 0;
@@ -132,11 +132,11 @@ class TypedContext final : public EncodeContext::Implementation {
     const ScanFunction scan = scans_[encoder_->model().scheme];
     size_t position = 0;
     while (position < stretch.size) {
-      if (gathered_pieces_ + kLeastCapacity > kBatch || gathered_count_ == kBatch) flush(ids);
-      uint32_t* const ends = gathered_ends_ + gathered_pieces_;
+      if (gathered_pretokens_ + kLeastCapacity > kBatch || gathered_count_ == kBatch) flush(ids);
+      uint32_t* const ends = gathered_ends_ + gathered_pretokens_;
       const uint8_t* const text = stretch.text + position;
       const ScanResult found =
-          scan(stretch.text, stretch.size, position, ends, kBatch - gathered_pieces_);
+          scan(stretch.text, stretch.size, position, ends, kBatch - gathered_pretokens_);
       const size_t last = found.count > 1 ? ends[found.count - 2] : 0;
       const size_t span = found.position - position;
       if (stretch.readable - position - last < kKeyBytes || passes_.has_zero(text, span)) {
@@ -144,9 +144,9 @@ class TypedContext final : public EncodeContext::Implementation {
         encode({text, stretch.size - position, stretch.readable - position}, ids);
         return;
       }
-      gathered_[gathered_count_++] = {text, static_cast<uint32_t>(gathered_pieces_),
+      gathered_[gathered_count_++] = {text, static_cast<uint32_t>(gathered_pretokens_),
                                       static_cast<uint32_t>(found.count), 0};
-      gathered_pieces_ += found.count;
+      gathered_pretokens_ += found.count;
       gathered_bytes_ += span;
       position = found.position;
     }
@@ -154,7 +154,7 @@ class TypedContext final : public EncodeContext::Implementation {
 
   void flush(IdBuffer& ids) {
     if (!gathered_count_) return;
-    cache_.prepare(gathered_pieces_, gathered_bytes_, std::max(gathered_bytes_, text_left_));
+    cache_.prepare(gathered_pretokens_, gathered_bytes_, std::max(gathered_bytes_, text_left_));
     const auto input_of = [&](const Gathered& part) {
       return PassInput{part.text, gathered_ends_ + part.first, part.count, slots_ + part.first,
                        cache_.table(), cache_.slot_mask()};
@@ -177,7 +177,7 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
   void forget_gathered() {
-    gathered_count_ = gathered_pieces_ = gathered_bytes_ = 0;
+    gathered_count_ = gathered_pretokens_ = gathered_bytes_ = 0;
   }
 
   // Ids of the pre-tokens at `position` whose ends are in ends_.
@@ -212,18 +212,20 @@ class TypedContext final : public EncodeContext::Implementation {
 
   size_t start_of(size_t i) const { return i ? ends_[i - 1] : 0; }
 
-  static Id* miss(void* owner, const uint8_t* piece, size_t size, uint32_t slot, Id* out) {
+  static Id* miss(void* owner, const uint8_t* pretoken, size_t size, uint32_t slot, Id* out) {
     auto& self = *static_cast<TypedContext*>(owner);
-    if (size > kLongestKey) return self.encode_long(piece, size, out);
+    if (size > kLongestKey) return self.encode_long(pretoken, size, out);
     uint8_t key[kKeyBytes] = {};
-    std::memcpy(key, piece, size);
+    std::memcpy(key, pretoken, size);
     return self.encode_short(key, size, slot, out);
   }
 
-  Id* encode_one(const uint8_t* piece, size_t size, Id* out) {
-    if (size > kLongestKey || std::memchr(piece, 0, size)) return encode_long(piece, size, out);
+  Id* encode_one(const uint8_t* pretoken, size_t size, Id* out) {
+    if (size > kLongestKey || std::memchr(pretoken, 0, size)) {
+      return encode_long(pretoken, size, out);
+    }
     uint8_t key[kKeyBytes] = {};
-    std::memcpy(key, piece, size);
+    std::memcpy(key, pretoken, size);
     return encode_short(key, size, cache_.slot_of(key, size), out);
   }
 
@@ -237,29 +239,29 @@ class TypedContext final : public EncodeContext::Implementation {
     return out + count;
   }
 
-  Id* encode_long(const uint8_t* piece, size_t size, Id* out) {
-    const bool remembered = size <= PieceCache<Id>::kLongestPiece;
-    const uint64_t hash = remembered ? cache_.long_hash(piece, size) : 0;
+  Id* encode_long(const uint8_t* pretoken, size_t size, Id* out) {
+    const bool remembered = size <= PretokenCache<Id>::kLongestPretoken;
+    const uint64_t hash = remembered ? cache_.long_hash(pretoken, size) : 0;
     if (remembered) {
-      const auto known = cache_.find_long(piece, size, hash);
+      const auto known = cache_.find_long(pretoken, size, hash);
       if (known.data) return std::copy(known.data, known.data + known.count, out);
     }
-    merger_.encode(piece, size, long_ids_, scratch_);
-    if (remembered) cache_.insert_long(piece, size, hash, long_ids_.data(), long_ids_.size());
+    merger_.encode(pretoken, size, long_ids_, scratch_);
+    if (remembered) cache_.insert_long(pretoken, size, hash, long_ids_.data(), long_ids_.size());
     for (const uint32_t id : long_ids_) *out++ = static_cast<Id>(id);
     return out;
   }
 
-  void encode_whole(const uint8_t* piece, size_t size, IdBuffer& ids) {
-    ids.finish(encode_long(piece, size, ids.reserve<Id>(size)));
+  void encode_whole(const uint8_t* pretoken, size_t size, IdBuffer& ids) {
+    ids.finish(encode_long(pretoken, size, ids.reserve<Id>(size)));
   }
 
   std::shared_ptr<const Encoder> encoder_;
-  const PieceMerger& merger_;
+  const PretokenMerger& merger_;
   const ScanFunctions& scans_;
   const EncodePasses& passes_;
   const ProbeFunction<Id> probe_;
-  PieceCache<Id> cache_;
+  PretokenCache<Id> cache_;
   MergeScratch scratch_;
   std::vector<uint32_t> long_ids_;
   uint32_t ends_[kBatch + kScanSlack];
@@ -267,7 +269,7 @@ class TypedContext final : public EncodeContext::Implementation {
   Gathered gathered_[kBatch];
   size_t gathered_count_ = 0;
   uint32_t gathered_ends_[kBatch + kScanSlack];
-  size_t gathered_pieces_ = 0;
+  size_t gathered_pretokens_ = 0;
   size_t gathered_bytes_ = 0;
   size_t text_left_ = 0;  // of the document, from the stretch at hand on
 };
@@ -307,9 +309,9 @@ void EncodeContext::encode(const Document& document, AddedSearch search, IdBuffe
   }
 }
 
-void EncodeContext::encode_pieces(const Document& document, const uint64_t* ends, size_t count,
-                                  IdBuffer& ids) {
-  implementation_->encode_pieces(document, ends, count, ids);
+void EncodeContext::encode_pretokens(const Document& document, const uint64_t* ends, size_t count,
+                                     IdBuffer& ids) {
+  implementation_->encode_pretokens(document, ends, count, ids);
 }
 
 }  // namespace beam_bpe

@@ -20,7 +20,7 @@ class Encoder {
   explicit Encoder(EncodingModel model);
 
   const EncodingModel& model() const { return *model_; }
-  const PieceMerger& merger() const { return merger_; }
+  const PretokenMerger& merger() const { return merger_; }
   const AddedTokens& added() const { return added_; }
 
   // Bytes of an id in the output: 2 if the largest id of the model fits, else 4.
@@ -28,7 +28,7 @@ class Encoder {
 
  private:
   std::shared_ptr<const EncodingModel> model_;
-  PieceMerger merger_;
+  PretokenMerger merger_;
   AddedTokens added_;
   unsigned id_bytes_;
 };
@@ -58,7 +58,8 @@ class EncodeContext {
 
   // Appends the ids of `count` pre-tokens of a document, whose ends (in bytes from its start,
   // ascending, the last one its size) the caller has found.
-  void encode_pieces(const Document& document, const uint64_t* ends, size_t count, IdBuffer& ids);
+  void encode_pretokens(const Document& document, const uint64_t* ends, size_t count,
+                        IdBuffer& ids);
 
   class Implementation;
 

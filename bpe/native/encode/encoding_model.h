@@ -22,7 +22,7 @@ struct EncodingModel {
   std::vector<std::string> tokens;  // bytes of each, parallel to ids; every single byte is there
   std::vector<Merge> merges;        // index = rank
   std::vector<AddedToken> added;    // looked for in a document before it is cut into pre-tokens
-  bool whole_piece = false;         // look a whole pre-token up among the tokens first
+  bool whole_pretoken = false;      // look a whole pre-token up among the tokens first
   bool has_scheme = false;          // if not, a document is one pre-token, or the caller splits it
   SchemeId scheme = SchemeId::gpt2;
 };

@@ -12,7 +12,7 @@
 namespace beam_bpe {
 
 // Positions are 32-bit, and UINT32_MAX is none.
-inline constexpr size_t kLongestHeapPiece = UINT32_MAX - 1;
+inline constexpr size_t kLongestHeapPretoken = UINT32_MAX - 1;
 
 struct HeapMergeScratch {
   std::vector<uint32_t> next;
@@ -22,7 +22,7 @@ struct HeapMergeScratch {
 
 // Merges `tokens` in place. rank(left, right) is the pair's rank, UINT32_MAX for none; result(rank)
 // the token that it makes; at equal rank the leftmost pair goes first. At most
-// kLongestHeapPiece tokens. Returns the rank of the last merge, UINT32_MAX if there was none.
+// kLongestHeapPretoken tokens. Returns the rank of the last merge, UINT32_MAX if there was none.
 template <typename Rank, typename Result>
 uint32_t heap_merge(std::vector<uint32_t>& tokens, HeapMergeScratch& scratch, const Rank& rank,
                     const Result& result) {

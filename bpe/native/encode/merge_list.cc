@@ -3,22 +3,17 @@
 #include <algorithm>
 
 #include "memory/errors.h"
+#include "memory/pair_key.h"
 
 namespace beam_bpe {
 namespace {
 
-uint64_t pair_key(uint32_t left, uint32_t right) {
-  return static_cast<uint64_t>(left) << 32 | right;
-}
-
 // Such a byte may have no id; texts that hold one are refused before they come here.
 bool is_never_in_utf8(size_t byte) { return byte == 0xC0 || byte == 0xC1 || byte >= 0xF5; }
 
-size_t hash_of(uint64_t pair) { return (pair ^ pair >> 29) * 0x9E3779B97F4A7C15u >> 20; }
-
 }  // namespace
 
-RankedMerges::RankedMerges(const EncodingModel& model) : model_(model) {
+MergeList::MergeList(const EncodingModel& model) : model_(model) {
   if (model.ids.size() != model.tokens.size()) {
     throw VocabularyError("the model has " + std::to_string(model.ids.size()) + " ids for " +
                                 std::to_string(model.tokens.size()) + " tokens");
@@ -27,7 +22,7 @@ RankedMerges::RankedMerges(const EncodingModel& model) : model_(model) {
   index_merges();
 }
 
-void RankedMerges::index_tokens() {
+void MergeList::index_tokens() {
   std::fill(byte_ids_, byte_ids_ + 256, kNoToken);
   for (size_t i = 0; i < model_.ids.size(); ++i) {
     const uint32_t id = model_.ids[i];
@@ -51,7 +46,7 @@ void RankedMerges::index_tokens() {
   }
 }
 
-void RankedMerges::index_merges() {
+void MergeList::index_merges() {
   size_t slots = 16;
   while (slots < model_.merges.size() * 2) slots *= 2;
   ranks_.assign(slots, Slot{});
@@ -70,21 +65,21 @@ void RankedMerges::index_merges() {
   }
 }
 
-RankedMerges::Slot& RankedMerges::slot_of(uint64_t pair) {
-  size_t at = hash_of(pair) & (ranks_.size() - 1);
+MergeList::Slot& MergeList::slot_of(uint64_t pair) {
+  size_t at = mix_key(pair) & (ranks_.size() - 1);
   while (ranks_[at].pair != pair && ranks_[at].pair != kEmpty) at = (at + 1) & (ranks_.size() - 1);
   return ranks_[at];
 }
 
-uint32_t RankedMerges::rank(uint32_t left, uint32_t right) const {
+uint32_t MergeList::rank(uint32_t left, uint32_t right) const {
   const uint64_t pair = pair_key(left, right);
-  for (size_t at = hash_of(pair) & (ranks_.size() - 1);; at = (at + 1) & (ranks_.size() - 1)) {
+  for (size_t at = mix_key(pair) & (ranks_.size() - 1);; at = (at + 1) & (ranks_.size() - 1)) {
     if (ranks_[at].pair == pair) return ranks_[at].rank;
     if (ranks_[at].pair == kEmpty) return kNoToken;
   }
 }
 
-std::vector<uint32_t> RankedMerges::last_merges() const {
+std::vector<uint32_t> MergeList::last_merges() const {
   std::vector<uint32_t> found(model_.ids.size(), kNoToken);
   std::vector<uint32_t> ids;
   HeapMergeScratch scratch;
@@ -97,7 +92,7 @@ std::vector<uint32_t> RankedMerges::last_merges() const {
   return found;
 }
 
-std::vector<size_t> RankedMerges::early_tokens(const std::vector<uint32_t>& last_merges) const {
+std::vector<size_t> MergeList::early_tokens(const std::vector<uint32_t>& last_merges) const {
   std::vector<size_t> found;
   for (size_t i = 0; i < last_merges.size(); ++i) {
     const uint32_t rank = last_merges[i];
@@ -112,15 +107,15 @@ std::vector<size_t> RankedMerges::early_tokens(const std::vector<uint32_t>& last
   return found;
 }
 
-uint32_t RankedMerges::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
-                              HeapMergeScratch& scratch) const {
-  if (size > kLongestHeapPiece) {
+uint32_t MergeList::encode(const uint8_t* pretoken, size_t size, std::vector<uint32_t>& ids,
+                           HeapMergeScratch& scratch) const {
+  if (size > kLongestHeapPretoken) {
     throw InputError("a pre-token of " + std::to_string(size) + " bytes: with a token that merges "
-                     "earlier than its halves at most " + std::to_string(kLongestHeapPiece) +
+                     "earlier than its halves at most " + std::to_string(kLongestHeapPretoken) +
                      " are supported; split the document");
   }
   ids.resize(size);
-  for (size_t i = 0; i < size; ++i) ids[i] = byte_ids_[piece[i]];
+  for (size_t i = 0; i < size; ++i) ids[i] = byte_ids_[pretoken[i]];
   return heap_merge(
       ids, scratch, [this](uint32_t left, uint32_t right) { return rank(left, right); },
       [this](uint32_t found) { return model_.merges[found].result; });

@@ -16,18 +16,18 @@ namespace beam_bpe {
 
 inline constexpr uint32_t kNoToken = UINT32_MAX;
 
-class RankedMerges {
+class MergeList {
  public:
-  // Keeps a reference to the model. Throws VocabularyError for a byte of valid UTF-8 without id, an id
-  // that is used twice or too large, a merge whose bytes are not those of its result.
-  explicit RankedMerges(const EncodingModel& model);
+  // Keeps a reference to the model. Throws VocabularyError for a byte of valid UTF-8 without id,
+  // an id that is used twice or too large, a merge whose bytes are not those of its result.
+  explicit MergeList(const EncodingModel& model);
 
   uint32_t byte_id(uint8_t byte) const { return byte_ids_[byte]; }
   const std::string& bytes(uint32_t id) const { return model_.tokens[index_[id]]; }
 
-  // Ids of a piece by merging alone. Returns the rank of the last merge, kNoToken if none. Throws
-  // InputError for more than kLongestHeapPiece bytes.
-  uint32_t encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
+  // Ids of a pre-token by merging alone. Returns the rank of the last merge, kNoToken if none.
+  // Throws InputError for more than kLongestHeapPretoken bytes.
+  uint32_t encode(const uint8_t* pretoken, size_t size, std::vector<uint32_t>& ids,
                   HeapMergeScratch& scratch) const;
 
   // By position in the model's tokens: the rank of the merge that comes last when the token's

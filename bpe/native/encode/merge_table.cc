@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 namespace beam_bpe {
-MergeTable::MergeTable(const EncodingModel& model, const RankedMerges& merges,
+MergeTable::MergeTable(const EncodingModel& model, const MergeList& merges,
                        const std::vector<uint32_t>& last_merges) {
   std::unordered_map<uint32_t, uint32_t> inner;
   for (uint32_t byte = 0; byte < 256; ++byte) {

@@ -5,9 +5,10 @@
 // priority, which is all that the merge loops compare. `outer_id` gives the model's ids back.
 //
 // Of the merges that make one token only one can happen. Until the token is there no merge crosses
-// its ends, so that the merges within it are those of its bytes on their own, whatever stands around
-// it and whatever the ranks are. The merge that comes last then is kept, the others are dropped; and
-// all are dropped for tokens that merges do not reach, which only a look-up of whole pieces gives.
+// its ends, so that the merges within it are those of its bytes on their own, whatever stands
+// around it and whatever the ranks are. The merge that comes last then is kept, the others are
+// dropped; and all are dropped for tokens that merges do not reach, which only a look-up of whole
+// pre-tokens gives.
 //
 // The table holds no early tokens (see merge_list.h), nor tokens whose bytes contain those of one.
 // In a pre-token that contains none either, none of the merges left out can happen.
@@ -30,7 +31,7 @@ class MergeTable {
 
   // last_merges: as `merges` gives it, kNoToken also for tokens that the table is not to hold.
   // Throws VocabularyError for more than 2^21 - 256 merges.
-  MergeTable(const EncodingModel& model, const RankedMerges& merges,
+  MergeTable(const EncodingModel& model, const MergeList& merges,
              const std::vector<uint32_t>& last_merges);
 
   size_t token_count() const { return pairs_.size(); }  // inner numbers, bytes included

@@ -19,7 +19,7 @@ constexpr size_t kFewestLongEntries = size_t{1} << 10;
 constexpr size_t kMostSteps = 16;
 
 // Text behind one distinct pre-token, roughly, in a large document.
-constexpr size_t kBytesPerPiece = 256;
+constexpr size_t kBytesPerPretoken = 256;
 
 // Above this many entries searches become long.
 size_t most_used(size_t entries) { return entries / 2 + entries / 8; }
@@ -53,7 +53,7 @@ size_t size_of(const uint8_t* key) {
 }  // namespace
 
 template <typename Id>
-PieceCache<Id>::PieceCache(const EncodePasses& passes, size_t bytes)
+PretokenCache<Id>::PretokenCache(const EncodePasses& passes, size_t bytes)
     : passes_(passes),
       most_entries_(
           std::clamp(power_of_two_up_to(bytes / kEntryBytes), kFewestEntries, kMostEntries)),
@@ -61,12 +61,12 @@ PieceCache<Id>::PieceCache(const EncodePasses& passes, size_t bytes)
       long_entries_(kFewestLongEntries, LongEntry{}) {}
 
 template <typename Id>
-PieceCache<Id>::~PieceCache() {
+PretokenCache<Id>::~PretokenCache() {
   free_zeroed(table_, entries_ * kEntryBytes);
 }
 
 template <typename Id>
-void PieceCache<Id>::allocate(size_t entries) {
+void PretokenCache<Id>::allocate(size_t entries) {
   table_ = allocate_zeroed(entries * kEntryBytes);
   entries_ = entries;
   slot_mask_ = static_cast<uint32_t>((entries - 1) * kEntryBytes);
@@ -78,26 +78,26 @@ void PieceCache<Id>::allocate(size_t entries) {
 }
 
 template <typename Id>
-void PieceCache<Id>::make_room(size_t pieces, size_t expected_bytes) {
+void PretokenCache<Id>::make_room(size_t pretokens, size_t expected_bytes) {
   // A table twice as large has to be cleared first, and that is worth it for enough text alone.
-  const bool is_crowded = used_ + pieces > most_used(entries_);
+  const bool is_crowded = used_ + pretokens > most_used(entries_);
   if (!is_crowded && other_bytes() <= most_other_bytes_ &&
       seen_bytes_ + expected_bytes < entries_ * kEntryBytes) {
     // Asked again a little later, when there may have been enough.
-    limit_ = std::min(used_ + pieces + entries_ / 16, most_used(entries_));
+    limit_ = std::min(used_ + pretokens + entries_ / 16, most_used(entries_));
     return;
   }
   // Entries may refer to ids_, so that both tables are emptied together.
   const bool keep = other_bytes() <= most_other_bytes_ && entries_ < most_entries_;
   if (!keep) forget_long();
   size_t wanted = std::max(keep ? entries_ * 2 : entries_, kFewestEntries);
-  if (!entries_) wanted = std::max(wanted, power_of_two_up_to(expected_bytes / kBytesPerPiece));
-  while (wanted / 4 < pieces) wanted *= 2;
+  if (!entries_) wanted = std::max(wanted, power_of_two_up_to(expected_bytes / kBytesPerPretoken));
+  while (wanted / 4 < pretokens) wanted *= 2;
   rehash(std::max(std::min(wanted, most_entries_), kFewestEntries), keep);
 }
 
 template <typename Id>
-void PieceCache<Id>::rehash(size_t entries, bool keep) {
+void PretokenCache<Id>::rehash(size_t entries, bool keep) {
   uint8_t* const old_table = table_;
   const size_t old_entries = entries_;
   allocate(entries);
@@ -109,7 +109,7 @@ void PieceCache<Id>::rehash(size_t entries, bool keep) {
 }
 
 template <typename Id>
-void PieceCache<Id>::place(const Entry& moved) {
+void PretokenCache<Id>::place(const Entry& moved) {
   const uint32_t slot = slot_of(moved.key, size_of(moved.key));
   for (size_t step = 0; step < kMostSteps; ++step) {
     Entry* const free = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
@@ -121,7 +121,7 @@ void PieceCache<Id>::place(const Entry& moved) {
 }
 
 template <typename Id>
-typename PieceCache<Id>::Ids PieceCache<Id>::ids_of(const Entry& found) const {
+typename PretokenCache<Id>::Ids PretokenCache<Id>::ids_of(const Entry& found) const {
   if (found.key[kLongestKey] != kElsewhere) return {found.ids, found.count};
   Elsewhere place;
   std::memcpy(&place, found.ids, sizeof place);
@@ -129,7 +129,7 @@ typename PieceCache<Id>::Ids PieceCache<Id>::ids_of(const Entry& found) const {
 }
 
 template <typename Id>
-typename PieceCache<Id>::Ids PieceCache<Id>::find(const uint8_t* key, uint32_t slot) {
+typename PretokenCache<Id>::Ids PretokenCache<Id>::find(const uint8_t* key, uint32_t slot) {
   Entry* const home = entry(slot);
   for (size_t step = 0; step < kMostSteps; ++step) {
     Entry* const found = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
@@ -144,8 +144,8 @@ typename PieceCache<Id>::Ids PieceCache<Id>::find(const uint8_t* key, uint32_t s
 }
 
 template <typename Id>
-void PieceCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* ids,
-                            size_t count) {
+void PretokenCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* ids,
+                               size_t count) {
   for (size_t step = 0; step < kMostSteps; ++step) {
     Entry* const added = entry((slot + static_cast<uint32_t>(step * kEntryBytes)) & slot_mask_);
     if (!is_empty(added->key)) continue;
@@ -164,14 +164,14 @@ void PieceCache<Id>::insert(const uint8_t* key, uint32_t slot, const uint32_t* i
 }
 
 template <typename Id>
-uint32_t PieceCache<Id>::keep_ids(const uint32_t* ids, size_t count) {
+uint32_t PretokenCache<Id>::keep_ids(const uint32_t* ids, size_t count) {
   const size_t offset = ids_.size();
   for (size_t i = 0; i < count; ++i) ids_.push_back(static_cast<Id>(ids[i]));
   return static_cast<uint32_t>(offset);
 }
 
 template <typename Id>
-uint64_t PieceCache<Id>::long_hash(const uint8_t* piece, size_t size) {
+uint64_t PretokenCache<Id>::long_hash(const uint8_t* pretoken, size_t size) {
   uint64_t hash = size * 0x9E3779B97F4A7C15u;
   const auto mix = [&hash](uint64_t word) {
     hash = (hash ^ word) * 0xFF51AFD7ED558CCDu;
@@ -180,46 +180,46 @@ uint64_t PieceCache<Id>::long_hash(const uint8_t* piece, size_t size) {
   size_t i = 0;
   for (; i + 8 <= size; i += 8) {
     uint64_t word;
-    std::memcpy(&word, piece + i, 8);
+    std::memcpy(&word, pretoken + i, 8);
     mix(word);
   }
   if (i < size) {
     uint64_t word = 0;
-    std::memcpy(&word, piece + i, size - i);
+    std::memcpy(&word, pretoken + i, size - i);
     mix(word);
   }
   return hash | 1;
 }
 
 template <typename Id>
-typename PieceCache<Id>::Ids PieceCache<Id>::find_long(const uint8_t* piece, size_t size,
-                                                       uint64_t hash) const {
+typename PretokenCache<Id>::Ids PretokenCache<Id>::find_long(const uint8_t* pretoken, size_t size,
+                                                             uint64_t hash) const {
   const size_t mask = long_entries_.size() - 1;
   for (size_t slot = (hash >> 1) & mask;; slot = (slot + 1) & mask) {
     const LongEntry& found = long_entries_[slot];
     if (!found.hash) return {nullptr, 0};
     if (found.hash == hash && found.size == size &&
-        std::memcmp(&texts_[found.text], piece, size) == 0) {
+        std::memcmp(&texts_[found.text], pretoken, size) == 0) {
       return {&ids_[found.ids], found.count};
     }
   }
 }
 
 template <typename Id>
-void PieceCache<Id>::insert_long(const uint8_t* piece, size_t size, uint64_t hash,
-                                 const uint32_t* ids, size_t count) {
+void PretokenCache<Id>::insert_long(const uint8_t* pretoken, size_t size, uint64_t hash,
+                                    const uint32_t* ids, size_t count) {
   if ((long_used_ + 1) * 2 > long_entries_.size()) grow_long();
   const size_t mask = long_entries_.size() - 1;
   size_t slot = (hash >> 1) & mask;
   while (long_entries_[slot].hash) slot = (slot + 1) & mask;
   long_entries_[slot] = {hash, static_cast<uint32_t>(texts_.size()), static_cast<uint32_t>(size),
                          keep_ids(ids, count), static_cast<uint32_t>(count)};
-  texts_.insert(texts_.end(), piece, piece + size);
+  texts_.insert(texts_.end(), pretoken, pretoken + size);
   ++long_used_;
 }
 
 template <typename Id>
-void PieceCache<Id>::forget_long() {
+void PretokenCache<Id>::forget_long() {
   std::vector<LongEntry>(kFewestLongEntries, LongEntry{}).swap(long_entries_);
   long_used_ = 0;
   texts_.clear();
@@ -227,7 +227,7 @@ void PieceCache<Id>::forget_long() {
 }
 
 template <typename Id>
-void PieceCache<Id>::grow_long() {
+void PretokenCache<Id>::grow_long() {
   std::vector<LongEntry> old(long_entries_.size() * 2, LongEntry{});
   old.swap(long_entries_);
   const size_t mask = long_entries_.size() - 1;
@@ -239,7 +239,7 @@ void PieceCache<Id>::grow_long() {
   }
 }
 
-template class PieceCache<uint16_t>;
-template class PieceCache<uint32_t>;
+template class PretokenCache<uint16_t>;
+template class PretokenCache<uint32_t>;
 
 }  // namespace beam_bpe

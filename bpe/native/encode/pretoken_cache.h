@@ -16,7 +16,7 @@
 namespace beam_bpe {
 
 template <typename Id>
-class PieceCache {
+class PretokenCache {
  public:
   using Entry = CacheEntry<Id>;
 
@@ -26,21 +26,21 @@ class PieceCache {
   };
 
   // Pre-tokens above this many bytes are not remembered.
-  static constexpr size_t kLongestPiece = 256;
+  static constexpr size_t kLongestPretoken = 256;
 
   // bytes: bound of the table of entries; everything else is bounded by a quarter of it. Less than
   // the smallest table does not work, so that is used even if it is larger.
-  PieceCache(const EncodePasses& passes, size_t bytes);
-  ~PieceCache();
-  PieceCache(const PieceCache&) = delete;
-  PieceCache& operator=(const PieceCache&) = delete;
+  PretokenCache(const EncodePasses& passes, size_t bytes);
+  ~PretokenCache();
+  PretokenCache(const PretokenCache&) = delete;
+  PretokenCache& operator=(const PretokenCache&) = delete;
 
-  // Makes room for `pieces` insertions. Until the next call the table of entries stays where it
+  // Makes room for `pretokens` insertions. Until the next call the table of entries stays where it
   // is. bytes: of text that they are of; expected_bytes: of text still to come, theirs included.
-  void prepare(size_t pieces, size_t bytes, size_t expected_bytes) {
+  void prepare(size_t pretokens, size_t bytes, size_t expected_bytes) {
     seen_bytes_ += bytes;
-    if (used_ + pieces > limit_ || other_bytes() > most_other_bytes_) {
-      make_room(pieces, expected_bytes);
+    if (used_ + pretokens > limit_ || other_bytes() > most_other_bytes_) {
+      make_room(pretokens, expected_bytes);
     }
   }
   uint8_t* table() const { return table_; }
@@ -57,10 +57,10 @@ class PieceCache {
   // Remembers a key that `find` has not found.
   void insert(const uint8_t* key, uint32_t slot, const uint32_t* ids, size_t count);
 
-  // The same for any pre-token of at most kLongestPiece bytes.
-  static uint64_t long_hash(const uint8_t* piece, size_t size);
-  Ids find_long(const uint8_t* piece, size_t size, uint64_t hash) const;
-  void insert_long(const uint8_t* piece, size_t size, uint64_t hash, const uint32_t* ids,
+  // The same for any pre-token of at most kLongestPretoken bytes.
+  static uint64_t long_hash(const uint8_t* pretoken, size_t size);
+  Ids find_long(const uint8_t* pretoken, size_t size, uint64_t hash) const;
+  void insert_long(const uint8_t* pretoken, size_t size, uint64_t hash, const uint32_t* ids,
                    size_t count);
 
  private:
@@ -82,7 +82,7 @@ class PieceCache {
   Ids ids_of(const Entry& found) const;
   uint32_t keep_ids(const uint32_t* ids, size_t count);
   Entry* entry(uint32_t slot) const { return reinterpret_cast<Entry*>(table_ + slot); }
-  void make_room(size_t pieces, size_t expected_bytes);
+  void make_room(size_t pretokens, size_t expected_bytes);
   void allocate(size_t entries);
   void place(const Entry& moved);
   void rehash(size_t entries, bool keep);
@@ -107,7 +107,7 @@ class PieceCache {
   std::vector<Id> ids_;
 };
 
-extern template class PieceCache<uint16_t>;
-extern template class PieceCache<uint32_t>;
+extern template class PretokenCache<uint16_t>;
+extern template class PretokenCache<uint32_t>;
 
 }  // namespace beam_bpe

@@ -6,18 +6,19 @@
 
 namespace beam_bpe {
 
-PieceMerger::PieceMerger(std::shared_ptr<const EncodingModel> model) : model_(std::move(model)) {
-  auto ranked = std::make_unique<RankedMerges>(*model_);
-  std::vector<uint32_t> last_merges = ranked->last_merges();
-  if (model_->whole_piece) find_unreachable(*ranked, last_merges);
-  find_early(*ranked, last_merges);
-  table_ = std::make_unique<MergeTable>(*model_, *ranked, last_merges);
+PretokenMerger::PretokenMerger(std::shared_ptr<const EncodingModel> model)
+    : model_(std::move(model)) {
+  auto merges = std::make_unique<MergeList>(*model_);
+  std::vector<uint32_t> last_merges = merges->last_merges();
+  if (model_->whole_pretoken) find_unreachable(*merges, last_merges);
+  find_early(*merges, last_merges);
+  table_ = std::make_unique<MergeTable>(*model_, *merges, last_merges);
   backtracking_ = std::make_unique<BacktrackingMerger>(*table_);
-  if (!early_.empty()) ranked_ = std::move(ranked);
+  if (!early_.empty()) merges_ = std::move(merges);
 }
 
 // Keeps early tokens and all that contain them out of the table; see merge_table.h.
-void PieceMerger::find_early(const RankedMerges& merges, std::vector<uint32_t>& last_merges) {
+void PretokenMerger::find_early(const MergeList& merges, std::vector<uint32_t>& last_merges) {
   for (const size_t i : merges.early_tokens(last_merges)) early_.add(model_->tokens[i]);
   if (early_.empty()) return;
   early_.link();
@@ -30,8 +31,8 @@ void PieceMerger::find_early(const RankedMerges& merges, std::vector<uint32_t>& 
   }
 }
 
-void PieceMerger::find_unreachable(const RankedMerges& merges,
-                                   const std::vector<uint32_t>& last_merges) {
+void PretokenMerger::find_unreachable(const MergeList& merges,
+                                      const std::vector<uint32_t>& last_merges) {
   for (size_t i = 0; i < model_->ids.size(); ++i) {
     const std::string& bytes = model_->tokens[i];
     if (bytes.empty()) continue;
@@ -47,46 +48,46 @@ void PieceMerger::find_unreachable(const RankedMerges& merges,
   }
 }
 
-uint32_t PieceMerger::unreachable_piece(const uint8_t* piece, size_t size) const {
+uint32_t PretokenMerger::unreachable_pretoken(const uint8_t* pretoken, size_t size) const {
   if (size > longest_unreachable_) return kNoToken;
-  const auto found = unreachable_.find(std::string(reinterpret_cast<const char*>(piece), size));
+  const auto found = unreachable_.find(std::string(reinterpret_cast<const char*>(pretoken), size));
   return found == unreachable_.end() ? kNoToken : found->second;
 }
 
-void PieceMerger::encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
-                         MergeScratch& scratch) const {
-  const uint32_t whole = unreachable_piece(piece, size);
+void PretokenMerger::encode(const uint8_t* pretoken, size_t size, std::vector<uint32_t>& ids,
+                            MergeScratch& scratch) const {
+  const uint32_t whole = unreachable_pretoken(pretoken, size);
   if (whole != kNoToken) {
     ids.assign(1, whole);
     return;
   }
-  if (has_early(piece, size)) {
-    ranked_->encode(piece, size, ids, scratch.heap);
+  if (has_early(pretoken, size)) {
+    merges_->encode(pretoken, size, ids, scratch.heap);
     return;
   }
-  if (size <= kShortPiece) {
+  if (size <= kShortPretoken) {
     ids.resize(size);
-    ids.resize(short_merge(*table_, piece, size, ids.data()));
+    ids.resize(short_merge(*table_, pretoken, size, ids.data()));
   } else {
-    backtracking_->encode(piece, size, ids, scratch.dead);
+    backtracking_->encode(pretoken, size, ids, scratch.dead);
   }
   for (uint32_t& id : ids) id = table_->outer_id(id);
 }
 
-size_t PieceMerger::encode_short(const uint8_t* piece, size_t size, uint32_t* ids,
-                                 MergeScratch& scratch) const {
-  const uint32_t whole = unreachable_piece(piece, size);
+size_t PretokenMerger::encode_short(const uint8_t* pretoken, size_t size, uint32_t* ids,
+                                    MergeScratch& scratch) const {
+  const uint32_t whole = unreachable_pretoken(pretoken, size);
   if (whole != kNoToken) {
     ids[0] = whole;
     return 1;
   }
-  if (size > kShortPiece || has_early(piece, size)) {
+  if (size > kShortPretoken || has_early(pretoken, size)) {
     std::vector<uint32_t> found;
-    encode(piece, size, found, scratch);
+    encode(pretoken, size, found, scratch);
     std::copy(found.begin(), found.end(), ids);
     return found.size();
   }
-  const size_t count = short_merge(*table_, piece, size, ids);
+  const size_t count = short_merge(*table_, pretoken, size, ids);
   for (size_t i = 0; i < count; ++i) ids[i] = table_->outer_id(ids[i]);
   return count;
 }

@@ -23,32 +23,32 @@ struct MergeScratch {
 };
 
 // Immutable after construction; used from many threads.
-class PieceMerger {
+class PretokenMerger {
  public:
-  // Keeps the model. Throws VocabularyError, see RankedMerges.
-  explicit PieceMerger(std::shared_ptr<const EncodingModel> model);
+  // Keeps the model. Throws VocabularyError, see MergeList.
+  explicit PretokenMerger(std::shared_ptr<const EncodingModel> model);
 
   // Ids (the model's) of a pre-token of any size; `ids` is overwritten.
-  void encode(const uint8_t* piece, size_t size, std::vector<uint32_t>& ids,
+  void encode(const uint8_t* pretoken, size_t size, std::vector<uint32_t>& ids,
               MergeScratch& scratch) const;
 
   // The same for 1 <= size <= kKeyBytes; `ids` has room for `size`. Returns their number.
-  size_t encode_short(const uint8_t* piece, size_t size, uint32_t* ids,
+  size_t encode_short(const uint8_t* pretoken, size_t size, uint32_t* ids,
                       MergeScratch& scratch) const;
 
  private:
-  // Id of a piece that is a token which merges do not reach; kNoToken otherwise.
-  uint32_t unreachable_piece(const uint8_t* piece, size_t size) const;
-  void find_unreachable(const RankedMerges& merges, const std::vector<uint32_t>& last_merges);
-  void find_early(const RankedMerges& merges, std::vector<uint32_t>& last_merges);
+  // Id of a pre-token that is a token which merges do not reach; kNoToken otherwise.
+  uint32_t unreachable_pretoken(const uint8_t* pretoken, size_t size) const;
+  void find_unreachable(const MergeList& merges, const std::vector<uint32_t>& last_merges);
+  void find_early(const MergeList& merges, std::vector<uint32_t>& last_merges);
 
-  // Whether the piece needs the heap, as it contains an early token.
-  bool has_early(const uint8_t* piece, size_t size) const {
-    return ranked_ && early_.is_in(piece, size);
+  // Whether the pre-token needs the heap, as it contains an early token.
+  bool has_early(const uint8_t* pretoken, size_t size) const {
+    return merges_ && early_.is_in(pretoken, size);
   }
 
   std::shared_ptr<const EncodingModel> model_;
-  std::unique_ptr<RankedMerges> ranked_;  // of models with early tokens
+  std::unique_ptr<MergeList> merges_;  // of models with early tokens
   SubstringFinder early_;                 // finds their bytes
   std::unique_ptr<MergeTable> table_;     // without them
   std::unique_ptr<BacktrackingMerger> backtracking_;

@@ -9,18 +9,18 @@
 namespace beam_bpe {
 
 // Quadratic, but faster than anything else up to about this many bytes.
-inline constexpr size_t kShortPiece = 24;
+inline constexpr size_t kShortPretoken = 24;
 
-// Writes the inner tokens of piece[0, size), 1 <= size <= kKeyBytes, to `tokens` (room for size)
+// Writes the inner tokens of pretoken[0, size), 1 <= size <= kKeyBytes, to `tokens` (room for size)
 // and returns their number.
-inline size_t short_merge(const MergeTable& table, const uint8_t* piece, size_t size,
+inline size_t short_merge(const MergeTable& table, const uint8_t* pretoken, size_t size,
                           uint32_t* tokens) {
   uint32_t ranks[64];  // of the pair that starts at each token
   for (size_t i = 0; i + 1 < size; ++i) {
-    tokens[i] = piece[i];
-    ranks[i] = table.merged_bytes(piece[i], piece[i + 1]);
+    tokens[i] = pretoken[i];
+    ranks[i] = table.merged_bytes(pretoken[i], pretoken[i + 1]);
   }
-  tokens[size - 1] = piece[size - 1];
+  tokens[size - 1] = pretoken[size - 1];
   while (size > 1) {
     uint32_t best = kNoToken;
     size_t at = 0;

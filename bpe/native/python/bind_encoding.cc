@@ -42,7 +42,7 @@ AddedSearch search_of(unsigned find) {
 class PythonEncoder {
  public:
   PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges,
-                bool whole_piece, const std::optional<std::string>& scheme, size_t cache_bytes,
+                bool whole_pretoken, const std::optional<std::string>& scheme, size_t cache_bytes,
                 const std::vector<AddedRow>& added) {
     EncodingModel model;
     for (const auto& [id, token] : tokens) {
@@ -51,7 +51,7 @@ class PythonEncoder {
     }
     for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
     model.added = read_added(added);
-    model.whole_piece = whole_piece;
+    model.whole_pretoken = whole_pretoken;
     model.has_scheme = scheme.has_value();
     model.scheme = parse_scheme(scheme).value_or(SchemeId::gpt2);
     const WithoutGil released;
@@ -82,11 +82,11 @@ class PythonEncoder {
     return ExportedColumn(encoder_->encode_documents(view, threads, search_of(find)));
   }
 
-  // Columns: the first stretch of each document (and one more), starts, ends, ids.
+  // Columns: the first segment of each document (and one more), starts, ends, ids.
   py::tuple cut_documents(const py::object& documents, unsigned find) const {
     const ImportedColumn column(documents);
     const BinaryColumn view = column.binary("texts");
-    BatchEncoder::Stretches found = [&] {
+    BatchEncoder::Segments found = [&] {
       const WithoutGil released;
       return encoder_->cut_documents(view, search_of(find));
     }();
@@ -99,14 +99,15 @@ class PythonEncoder {
     return to_python(std::move(columns));
   }
 
-  ExportedColumn encode_split_documents(const py::object& documents, const py::object& piece_ends,
-                                        const py::object& first_pieces) {
+  ExportedColumn encode_split_documents(const py::object& documents,
+                                        const py::object& pretoken_ends,
+                                        const py::object& first_pretokens) {
     const ImportedColumn column(documents);
-    const ImportedColumn ends(piece_ends);
-    const ImportedColumn firsts(first_pieces);
+    const ImportedColumn ends(pretoken_ends);
+    const ImportedColumn firsts(first_pretokens);
     const BinaryColumn view = column.binary("texts");
-    const Int64Column end_view = ends.int64("piece_ends");
-    const Int64Column first_view = firsts.int64("first_pieces");
+    const Int64Column end_view = ends.int64("pretoken_ends");
+    const Int64Column first_view = firsts.int64("first_pretokens");
     const WithoutGil released;
     return ExportedColumn(encoder_->encode_split_documents(view, end_view, first_view));
   }
@@ -258,7 +259,7 @@ void define_encoding(py::module_& module) {
       .def("cut_documents", &PythonEncoder::cut_documents, py::arg("texts"), py::kw_only(),
            py::arg("find"))
       .def("encode_split_documents", &PythonEncoder::encode_split_documents, py::arg("texts"),
-           py::arg("piece_ends"), py::arg("first_pieces"));
+           py::arg("pretoken_ends"), py::arg("first_pretokens"));
   py::class_<PythonAddedTokens>(module, "AddedTokens")
       .def(py::init<const std::vector<AddedRow>&>(), py::arg("added"))
       .def("count_specials", &PythonAddedTokens::count_specials, py::arg("texts"), py::kw_only(),

@@ -91,8 +91,8 @@ py::tuple cut_segments_from_python(const py::object& ids, const py::object& offs
                                    const py::object& heavy_right,
                                    const std::vector<int64_t>& sizes, int64_t cap_bytes,
                                    bool open_left, bool open_right) {
-  const PairRanks heavy(ids_from_python(heavy_left, "heavy_left"),
-                        ids_from_python(heavy_right, "heavy_right"));
+  const PairLookup heavy(ids_from_python(heavy_left, "heavy_left"),
+                         ids_from_python(heavy_right, "heavy_right"));
   CutSegments cut = ImportedSequences(ids, offsets, weights).visit([&](const auto& sequences) {
     return cut_segments(sequences, heavy, sizes, cap_bytes, {open_left, open_right});
   });

@@ -15,8 +15,8 @@ constexpr size_t kKeptSeams = 64;  // longer lists give their memory back at onc
 
 }  // namespace
 
-RankedPlaces::RankedPlaces(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
-                           uint32_t first_id, const PairRanks& ranks)
+LinearMerger::LinearMerger(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
+                           uint32_t first_id, const PairLookup& ranks)
     : left_(left), right_(right), first_id_(first_id), ranks_(ranks), seams_(left.size()) {
   for (size_t i = 0; i < left.size(); ++i) {
     // A token of more units than a stretch can have is never made; its size does not matter.
@@ -26,7 +26,7 @@ RankedPlaces::RankedPlaces(const std::vector<uint32_t>& left, const std::vector<
 }
 
 template <class Id>
-void RankedPlaces::start(const Id* ids, size_t length) {
+void LinearMerger::start(const Id* ids, size_t length) {
   if (length > kMostUnits) {
     throw InputError("a stretch of " + std::to_string(length) +
                      " tokens is to be merged, at most " + std::to_string(kMostUnits) +
@@ -40,9 +40,9 @@ void RankedPlaces::start(const Id* ids, size_t length) {
   for (uint32_t seam = 2; seam <= length; ++seam) list(units_[seam - 1], units_[seam], seam);
 }
 
-void RankedPlaces::list(uint32_t left, uint32_t right, uint32_t seam) {
+void LinearMerger::list(uint32_t left, uint32_t right, uint32_t seam) {
   const uint32_t rank = ranks_.rank(left, right);
-  if (rank == PairRanks::kNone) return;
+  if (rank == PairLookup::kNone) return;
   if (seams_[rank].empty()) {
     waiting_.push_back(rank);
     std::push_heap(waiting_.begin(), waiting_.end(), std::greater<>());
@@ -50,7 +50,7 @@ void RankedPlaces::list(uint32_t left, uint32_t right, uint32_t seam) {
   seams_[rank].push_back(seam);
 }
 
-void RankedPlaces::merge_all() {
+void LinearMerger::merge_all() {
   while (!waiting_.empty()) {
     std::pop_heap(waiting_.begin(), waiting_.end(), std::greater<>());
     const uint32_t rank = waiting_.back();
@@ -61,7 +61,7 @@ void RankedPlaces::merge_all() {
   }
 }
 
-void RankedPlaces::merge(uint32_t rank) {
+void LinearMerger::merge(uint32_t rank) {
   const uint32_t left = left_[rank];
   const uint32_t right = right_[rank];
   const uint32_t made = first_id_ + rank;
@@ -79,7 +79,7 @@ void RankedPlaces::merge(uint32_t rank) {
   }
 }
 
-template void RankedPlaces::start(const uint16_t*, size_t);
-template void RankedPlaces::start(const uint32_t*, size_t);
+template void LinearMerger::start(const uint16_t*, size_t);
+template void LinearMerger::start(const uint32_t*, size_t);
 
 }  // namespace beam_bpe

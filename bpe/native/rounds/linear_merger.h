@@ -9,12 +9,12 @@
 
 namespace beam_bpe {
 
-class RankedPlaces {
+class LinearMerger {
  public:
   // Merge i makes token first_id + i of left[i] and right[i], which are made before; `ranks` finds
   // i by the pair. All must outlive this.
-  RankedPlaces(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
-               uint32_t first_id, const PairRanks& ranks);
+  LinearMerger(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
+               uint32_t first_id, const PairLookup& ranks);
 
   // Takes a stretch of 1 to 2^32 - 3 tokens below first_id; throws InputError for a longer one.
   template <class Id>
@@ -47,7 +47,7 @@ class RankedPlaces {
   const std::vector<uint32_t>& left_;
   const std::vector<uint32_t>& right_;
   uint32_t first_id_;
-  const PairRanks& ranks_;
+  const PairLookup& ranks_;
   std::vector<uint32_t> units_of_made_;       // by merge
   std::vector<uint32_t> units_;               // a token stands at its first and its last unit
   std::vector<std::vector<uint32_t>> seams_;  // by merge: first units of right parts, ascending

@@ -33,9 +33,9 @@ MergeApplier::MergeApplier(std::vector<uint32_t> left, std::vector<uint32_t> rig
                            uint32_t first_id)
     : left_((check_merges(left, right, first_id), std::move(left))), right_(std::move(right)),
       first_id_(first_id), ranks_(left_, right_), seams_(find_seams()),
-      places_(left_, right_, first_id_, ranks_) {}
+      linear_(left_, right_, first_id_, ranks_) {}
 
-PairRanks MergeApplier::find_seams() const {
+PairLookup MergeApplier::find_seams() const {
   std::vector<uint32_t> firsts;  // by merge: first old token of what it makes
   std::vector<uint32_t> lasts;
   std::vector<uint64_t> keys;
@@ -97,7 +97,7 @@ Out* MergeApplier::apply_to_sequence(const Id* ids, size_t length, Out* out) {
     size_t found = 0;
     for (size_t i = 0; i < count; ++i) {  // without a branch: half of them are cuts
       cuts[found] = static_cast<uint32_t>(i);
-      found += ranks[i] == PairRanks::kNone;
+      found += ranks[i] == PairLookup::kNone;
     }
     for (size_t i = 0; i < found; ++i) {
       const size_t end = at + cuts[i] + 1;
@@ -117,7 +117,7 @@ Out* MergeApplier::apply_to_stretch(const Id* ids, size_t length, Out* out) {
   }
   if (length == 2) {
     const uint32_t rank = ranks_.rank(ids[0], ids[1]);
-    const bool merges = rank != PairRanks::kNone;
+    const bool merges = rank != PairLookup::kNone;
     out[0] = static_cast<Out>(merges ? first_id_ + rank : ids[0]);
     out[1] = static_cast<Out>(ids[1]);
     return out + 2 - merges;
@@ -130,9 +130,9 @@ Out* MergeApplier::apply_to_stretch(const Id* ids, size_t length, Out* out) {
     return std::transform(tokens, tokens + merged, out,
                           [](uint32_t token) { return static_cast<Out>(token); });
   }
-  places_.start(ids, length);
-  places_.merge_all();
-  return places_.write(out);
+  linear_.start(ids, length);
+  linear_.merge_all();
+  return linear_.write(out);
 }
 
 template <class Id, class Out>
@@ -164,7 +164,7 @@ size_t MergeApplier::merge_short(uint32_t* tokens, size_t length) const {
   for (size_t i = 0; i + 1 < length; ++i) ranks[i] = ranks_.rank(tokens[i], tokens[i + 1]);
   while (length > 1) {
     const uint32_t* const best = std::min_element(ranks, ranks + length - 1);
-    if (*best == PairRanks::kNone) break;
+    if (*best == PairLookup::kNone) break;
     const auto at = static_cast<size_t>(best - ranks);
     tokens[at] = first_id_ + *best;
     --length;

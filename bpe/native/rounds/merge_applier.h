@@ -44,7 +44,7 @@ class MergeApplier {
     uint32_t tokens[kCachedTokens];  // first the stretch, then what it becomes
   };
 
-  PairRanks find_seams() const;
+  PairLookup find_seams() const;
   template <class Id, class Out>
   void apply_as(const TokenSequences<Id>& sequences, IdBuffer* out, std::vector<int64_t>* offsets);
   template <class Id, class Out>
@@ -58,10 +58,10 @@ class MergeApplier {
   std::vector<uint32_t> left_;
   std::vector<uint32_t> right_;
   uint32_t first_id_;
-  PairRanks ranks_;            // merge of a pair of any tokens
-  PairRanks seams_;            // pairs of old tokens that some merge joins
+  PairLookup ranks_;            // merge of a pair of any tokens
+  PairLookup seams_;            // pairs of old tokens that some merge joins
   std::vector<Cached> cache_;  // by hash of the stretch, a power of two
-  RankedPlaces places_;        // for long stretches
+  LinearMerger linear_;        // for long stretches
 };
 
 }  // namespace beam_bpe

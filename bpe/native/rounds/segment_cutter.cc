@@ -18,7 +18,7 @@ constexpr size_t kShortest = 3;           // tokens of a segment: shorter ones f
 template <class Id>
 class SegmentCutter {
  public:
-  SegmentCutter(const TokenSequences<Id>& sequences, const PairRanks& heavy, int64_t size,
+  SegmentCutter(const TokenSequences<Id>& sequences, const PairLookup& heavy, int64_t size,
                 int64_t cap_bytes, OpenEnds open)
       : sequences_(sequences), heavy_(heavy), cap_bytes_(cap_bytes), open_(open),
         table_("a segment") {
@@ -101,7 +101,7 @@ class SegmentCutter {
   }
 
   const TokenSequences<Id>& sequences_;
-  const PairRanks& heavy_;
+  const PairLookup& heavy_;
   const int64_t cap_bytes_;
   const OpenEnds open_;
   WordTable table_;         // coded segments
@@ -126,7 +126,7 @@ void check_sizes(const std::vector<int64_t>& sizes, size_t pairs) {
 }  // namespace
 
 template <class Id>
-CutSegments cut_segments(const TokenSequences<Id>& sequences, const PairRanks& heavy,
+CutSegments cut_segments(const TokenSequences<Id>& sequences, const PairLookup& heavy,
                          const std::vector<int64_t>& sizes, int64_t cap_bytes, OpenEnds open) {
   check_sizes(sizes, heavy.size());
   if (cap_bytes < 0) throw SettingsError("cap_bytes is " + std::to_string(cap_bytes) + ", below 0");
@@ -138,9 +138,9 @@ CutSegments cut_segments(const TokenSequences<Id>& sequences, const PairRanks& h
   }
 }
 
-template CutSegments cut_segments(const TokenSequences<uint16_t>&, const PairRanks&,
+template CutSegments cut_segments(const TokenSequences<uint16_t>&, const PairLookup&,
                                   const std::vector<int64_t>&, int64_t, OpenEnds);
-template CutSegments cut_segments(const TokenSequences<uint32_t>&, const PairRanks&,
+template CutSegments cut_segments(const TokenSequences<uint32_t>&, const PairLookup&,
                                   const std::vector<int64_t>&, int64_t, OpenEnds);
 
 }  // namespace beam_bpe

@@ -35,7 +35,7 @@ struct CutSegments {
 // Throws SettingsError for sizes that do not descend or exceed the heavy pairs, CountTableError if
 // a segment occurs more than 2^63 - 1 times.
 template <class Id>
-CutSegments cut_segments(const TokenSequences<Id>& sequences, const PairRanks& heavy,
+CutSegments cut_segments(const TokenSequences<Id>& sequences, const PairLookup& heavy,
                          const std::vector<int64_t>& sizes, int64_t cap_bytes, OpenEnds open);
 
 }  // namespace beam_bpe

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "memory/pair_key.h"
 #include "scan/normalization_tables.h"
 
 namespace beam_bpe {
@@ -52,8 +53,6 @@ void expand(uint32_t code_point, const std::unordered_map<uint32_t, std::vector<
   }
   for (const uint32_t part : step->second) expand(part, steps, into);
 }
-
-uint64_t pair_key(uint32_t first, uint32_t second) { return uint64_t{first} << 32 | second; }
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include "memory/errors.h"
 #include "scan/normal_tables.h"
 #include "scan/normalization_tables.h"
+#include "scan/utf8.h"
 
 namespace beam_bpe {
 namespace {
@@ -26,46 +27,23 @@ struct CodePoint {
   uint32_t size;   // bytes
 };
 
-bool is_continuation(char byte) { return (static_cast<uint8_t>(byte) & 0xC0) == 0x80; }
-
-// Well-formed sequences are those of the Unicode standard (table 3-7).
 CodePoint decode(std::string_view text, size_t at) {
-  static constexpr uint32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
-  const auto lead = static_cast<uint8_t>(text[at]);
-  if (lead < 0x80) return {lead, 1};
-  const uint32_t size = lead < 0xC2 ? 0 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF5 ? 4 : 0;
-  const CodePoint invalid{kInvalidByte + lead, 1};
-  if (size == 0 || text.size() - at < size) return invalid;
-  uint32_t value = lead & (0x7Fu >> size);
-  for (uint32_t i = 1; i < size; ++i) {
-    if (!is_continuation(text[at + i])) return invalid;
-    value = value << 6 | (static_cast<uint8_t>(text[at + i]) & 0x3Fu);
-  }
-  const bool is_surrogate = value - 0xD800 < 0x800;
-  if (value < kLeast[size] || is_surrogate || value >= kInvalidByte) return invalid;
-  return {value, size};
+  const auto* bytes = reinterpret_cast<const uint8_t*>(text.data()) + at;
+  if (bytes[0] < 0x80) return {bytes[0], 1};
+  const size_t size = multibyte_size(bytes, text.size() - at);
+  if (size == 0) return {kInvalidByte + bytes[0], 1};
+  uint32_t value = bytes[0] & (0x7Fu >> size);
+  for (size_t i = 1; i < size; ++i) value = value << 6 | (bytes[i] & 0x3Fu);
+  return {value, static_cast<uint32_t>(size)};
 }
 
 void append(uint32_t value, std::string& text) {
-  const auto put = [&text](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  const auto put_rest = [&](int shift) { put(0x80u | (value >> shift & 0x3Fu)); };
   if (value >= kInvalidByte) {
-    put(value - kInvalidByte);
-  } else if (value < 0x80) {
-    put(value);
-  } else if (value < 0x800) {
-    put(0xC0u | value >> 6);
-    put_rest(0);
-  } else if (value < 0x10000) {
-    put(0xE0u | value >> 12);
-    put_rest(6);
-    put_rest(0);
-  } else {
-    put(0xF0u | value >> 18);
-    put_rest(12);
-    put_rest(6);
-    put_rest(0);
+    text.push_back(static_cast<char>(value - kInvalidByte));
+    return;
   }
+  char character[4];
+  text.append(character, write_utf8(value, character));
 }
 
 // Where the ASCII bytes from `at` on end.

@@ -7,21 +7,14 @@
 #include <vector>
 
 #include "memory/large_array.h"
+#include "memory/pair_key.h"
 #include "train/symbol_sequence.h"
 
 namespace beam_bpe {
 
-// (left, right) as one number; ascending keys are ascending (left, right).
-inline uint64_t pair_key(Symbol left, Symbol right) { return uint64_t{left} << 32 | right; }
+// The two of a `pair_key`.
 inline Symbol left_of(uint64_t key) { return static_cast<Symbol>(key >> 32); }
 inline Symbol right_of(uint64_t key) { return static_cast<Symbol>(key); }
-
-// Spreads a key over all 64 bits.
-inline uint64_t mix_key(uint64_t key) {
-  key *= 0x9e3779b97f4a7c15;
-  key ^= key >> 32;
-  return key * 0xd6e8feb86659fd93;
-}
 
 struct PairRecord {
   uint64_t key;         // the pair

@@ -14,7 +14,7 @@ constexpr unsigned kFilterBits = 3;  // log2 of the filter's bits for each slot
 
 }  // namespace
 
-PairRanks::PairRanks(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right)
+PairLookup::PairLookup(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right)
     : size_(left.size()) {
   if (left.size() != right.size()) {
     throw InputError("there are " + std::to_string(left.size()) + " left and " +
@@ -32,13 +32,13 @@ PairRanks::PairRanks(const std::vector<uint32_t>& left, const std::vector<uint32
   if (dense_.empty()) index_slots(left, right);
 }
 
-void PairRanks::refuse_repeat(uint32_t left, uint32_t right) {
+void PairLookup::refuse_repeat(uint32_t left, uint32_t right) {
   throw InputError("the pair (" + std::to_string(left) + ", " + std::to_string(right) +
                    ") is listed twice");
 }
 
-void PairRanks::index_dense(const std::vector<uint32_t>& left,
-                            const std::vector<uint32_t>& right) {
+void PairLookup::index_dense(const std::vector<uint32_t>& left,
+                             const std::vector<uint32_t>& right) {
   dense_.assign(side_ * side_, kNone);
   for (uint32_t i = 0; i < left.size(); ++i) {
     uint32_t& rank = dense_[left[i] * side_ + right[i]];
@@ -47,8 +47,8 @@ void PairRanks::index_dense(const std::vector<uint32_t>& left,
   }
 }
 
-void PairRanks::index_slots(const std::vector<uint32_t>& left,
-                            const std::vector<uint32_t>& right) {
+void PairLookup::index_slots(const std::vector<uint32_t>& left,
+                             const std::vector<uint32_t>& right) {
   unsigned bits = 6;
   while ((size_t{1} << bits) < left.size() * 2) ++bits;
   slots_.assign(size_t{1} << bits, {0, kNone});

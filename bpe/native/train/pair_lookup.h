@@ -11,13 +11,13 @@
 
 namespace beam_bpe {
 
-class PairRanks {
+class PairLookup {
  public:
   static constexpr uint32_t kNone = UINT32_MAX;
 
   // Pair i is (left[i], right[i]). Throws InputError for a pair that stands there twice, and for
   // lists of different lengths.
-  PairRanks(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right);
+  PairLookup(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right);
 
   size_t size() const { return size_; }  // pairs
 

@@ -37,7 +37,7 @@ def test_the_source_distribution_holds_every_native_file(tmp_path: Path) -> None
         names = {name.partition("/")[2] for name in sdist.getnames()}
     for folder, least in ((CORE, 90), (READING, 9)):
         native = {str(file.relative_to(ROOT)) for file in folder.rglob("*.*")}
-        assert len(native) >= least
+        assert len(native) >= least, folder
         assert native <= names
     assert {"setup.py", "pyproject.toml", "bpe/_native.pyi", "bpe/py.typed"} <= names
     assert "pipelines/_io.pyi" in names
@@ -81,3 +81,27 @@ def test_there_is_one_pool_of_pages() -> None:
     assert [file.parent.name for file in ROOT.glob("*/native/**/page_pool.cc")] == ["memory"]
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     assert "page_pool" not in setup
+
+
+def test_what_is_written_once_is_written_once() -> None:
+    text = {
+        file: file.read_text(encoding="utf-8")
+        for file in (*CORE.rglob("*.*"), *READING.rglob("*.*"))
+    }
+    for definition in (
+        r"\bpair_key\(\w+ \w+, \w+ \w+\) \{",
+        r"\bmix_key\(\w+ \w+\) \{",
+        r"\b0xF5\s*\?",
+    ):
+        found = [file.name for file, content in text.items() if re.search(definition, content)]
+        assert len(found) == 1, (definition, found)
+
+
+def test_the_core_says_pre_token_and_its_classes_bear_the_names_of_their_files() -> None:
+    for file in CORE.rglob("*.*"):
+        text = file.read_text(encoding="utf-8").replace('py::arg("whole_piece")', "")
+        assert not re.search("piece(?! of work)", text, re.IGNORECASE), file
+    for name in ("merge_list", "linear_merger", "pair_lookup", "pretoken_cache", "pretoken_merger"):
+        (header,) = CORE.rglob(f"{name}.h")
+        kind = name.title().replace("_", "")
+        assert f"class {kind} {{" in header.read_text(encoding="utf-8")

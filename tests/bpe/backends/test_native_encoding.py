@@ -145,8 +145,8 @@ def test_arguments_are_checked(gpt2: EncodingModel) -> None:
     for ends, firsts, message in (
         ([1], [0, 1], "do not end where it does"),
         ([2, 1], [0, 2], "ascend"),
-        ([2], [0, 2], "first_pieces"),
-        ([2], [0], "first_pieces"),
+        ([2], [0, 2], "first_pretokens"),
+        ([2], [0], "first_pretokens"),
     ):
         columns = (pa.array(ends, pa.int64()), pa.array(firsts, pa.int64()))
         with pytest.raises(InputError, match=message):

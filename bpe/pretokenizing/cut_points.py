@@ -42,6 +42,7 @@ _CERTAIN_CUTS = {
     "superbpe": r"(?<=\n)(?!\Z)",  # in the text itself, without classes
 }
 _WINDOW_BYTES = 4096
+_LONGEST_CHARACTER = 4
 _BORDER_BYTES = 1 << 18  # searched for added tokens at a time, which takes many times the memory
 _LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
 
@@ -171,12 +172,13 @@ class CutFinder:
     def streamed_cut(self, data: bytes) -> int:
         r"""Where to divide a stretch of text for a stream, which may be cut anywhere else.
 
-        No special token lies across it, and if possible no character and no `\r\n`. Not 0 if
-        `data` is longer than a special token and 4 bytes. `data` begins with the stretch or at an
-        earlier answer, and more bytes follow it.
+        No special token lies across it, and if possible no character and no `\r\n`. `data` begins
+        with the stretch or at an earlier answer, and more bytes follow it. 0 if more of them must
+        be seen: `data` shows no place that no added token spans, or, of a vocabulary without added
+        tokens, is not longer than a special token and 4 bytes.
         """
-        if self._added is not None and (border := self._streamed_border(data, self._added)):
-            return border
+        if self._added is not None:
+            return self._streamed_border(data, self._added)
         highest = len(data) - max(1, self._longest_special)
         lowest = self._end_of_last_special(data, highest)
         cut = max(lowest, highest)
@@ -233,6 +235,9 @@ class CutFinder:
 def _whole_border(data: bytes, added: AddedSearch) -> int:
     find = Find.ADDED | Find.SPECIALS
     border = added.last_border(data, find)
+    if border < _LONGEST_CHARACTER:
+        # So near to the start, a whole place may not be in sight.
+        return 0
     whole = _whole_place(data, border)
     # A step back may lead into a match, such as one that ends between CR and LF.
     return border if whole == border else added.last_border(data, find, whole)
@@ -240,7 +245,7 @@ def _whole_border(data: bytes, added: AddedSearch) -> int:
 
 def _whole_place(data: bytes, place: int, lowest: int = 0) -> int:
     """Last place up to `place` that is in no character and no CR LF; `place` if none is near."""
-    for earlier in range(place, max(lowest, place - 4), -1):
+    for earlier in range(place, max(lowest, place - _LONGEST_CHARACTER), -1):
         if data[earlier] & 0xC0 != 0x80 and data[earlier - 1 : earlier + 1] != b"\r\n":
             return earlier
     return place

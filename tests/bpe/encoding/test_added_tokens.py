@@ -402,16 +402,16 @@ def test_a_streamed_cut_uncovers_no_special_token() -> None:
     across = AddedToken("x<", 302, special=False, normalized=True)
     tokenizer = make([AddedToken("s>", 300), covers, across])
     text = b"ax<s>!" * 9
-    for end in range(20, len(text)):
+    for end in range(len(text)):
         parts = cut_streamed(tokenizer, text, end)
-        assert all(parts)
+        assert all(parts) or end < 20
         assert first_of(tokenizer, parts) is None
 
 
 def test_a_streamed_cut_keeps_characters_and_line_ends_whole() -> None:
     tokenizer = make([AddedToken("<s>", 300), AddedToken("<t>", 301, special=False)])
     for text in ("é\r\n中<t>".encode() * 9, b"\r\n" * 20):
-        for end in range(20, len(text)):
+        for end in range(len(text)):
             left, right = cut_streamed(tokenizer, text, end)
             assert left.decode() + right.decode() == text.decode()
             assert not (left.endswith(b"\r") and right.startswith(b"\n"))
@@ -425,8 +425,7 @@ def test_streamed_parts_are_rejected_as_the_whole_is(data: Any) -> None:
     tokens = [replace(t, lstrip=False, rstrip=False) for t in data.draw(added_tokens())]
     tokenizer = make(tokens)
     text = (data.draw(texts) * 4).encode()
-    longest = tokenizer.model.added_search.longest
     expected = first_of(tokenizer, [text])
     if tokenizer.model.whole_document_token("reject") is None:  # others are not streamed
-        for end in range(5 * longest + 4, len(text)):
+        for end in range(len(text)):
             assert first_of(tokenizer, cut_streamed(tokenizer, text, end)) == expected

@@ -16,7 +16,6 @@ from bpe.errors import ModelFileError
 from bpe.formats.file_access import parse_json_object, read_file, read_text
 from bpe.formats.model_directory import (
     CONFIG_NAME,
-    FORMAT_VERSION,
     Encode,
     render_model_files,
 )
@@ -27,8 +26,12 @@ __all__ = ["check_model_files"]
 PathLike = str | os.PathLike[str]
 
 _GOLDEN, _HUGGING_FACE = "golden.jsonl", "tokenizer.json"
-# What a directory may have of its own: more golden texts, and so other hashes.
-_OWN_FIELDS = frozenset({"files"})
+_TRANSFORMERS = "tokenizer_config.json"
+# Format versions: 3 is 2 with one file more.
+_CURRENT = (2, 3)
+_WITHOUT_TRANSFORMERS = (1, 2)
+# What a directory may have of its own: its version; more golden texts, and so other hashes.
+_OWN_FIELDS = frozenset({"files", "format_version"})
 
 
 def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode) -> None:
@@ -44,7 +47,10 @@ def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode
     config_path = Path(directory, CONFIG_NAME)
     config = parse_json_object(read_text(config_path), config_path)
     rendered = render_model_files(model, encode, str(config.get("written_by")))
-    is_current = config.get("format_version") == FORMAT_VERSION
+    version = config.get("format_version")
+    is_current = version in _CURRENT
+    if version in _WITHOUT_TRANSFORMERS:
+        rendered.pop(_TRANSFORMERS, None)
     for name, data in rendered.items():
         path = Path(directory, name)
         if name == CONFIG_NAME:
@@ -61,10 +67,12 @@ def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode
                 f"{path}: is missing, or is not what the model in the directory is written as; "
                 "write the directory again"
             )
-    if is_current and _HUGGING_FACE not in rendered and Path(directory, _HUGGING_FACE).exists():
-        raise ModelFileError(
-            f"{Path(directory, _HUGGING_FACE)}: this model has no such form; remove the file"
-        )
+    names = [_HUGGING_FACE] if version in _WITHOUT_TRANSFORMERS else [_HUGGING_FACE, _TRANSFORMERS]
+    for name in names if is_current else ():
+        if name not in rendered and Path(directory, name).exists():
+            raise ModelFileError(
+                f"{Path(directory, name)}: this model has no such form; remove the file"
+            )
 
 
 def _check_config(found: Mapping[str, Any], rendered: Mapping[str, Any], path: Path) -> None:

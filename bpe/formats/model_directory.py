@@ -5,6 +5,8 @@
     merges.txt       merges by rank, in GPT-2's format
     tokenizer.json   for Hugging Face's library; left out, and config.json says why, where that
                      library cannot do the same
+    tokenizer_config.json   which special tokens are bos, eos and pad, for AutoTokenizer; comes with
+                     tokenizer.json; since format version 3
     golden.jsonl     texts with their ids (`bpe.formats.golden`)
 
 config.json is written last: a directory without it is not a tokenizer yet.
@@ -50,11 +52,13 @@ from bpe.formats.gpt2_files import (
     render_vocab,
 )
 from bpe.formats.tokenizer_json import render_tokenizer_json
+from bpe.formats.transformers_config import render_transformers_config
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 
 __all__ = [
     "CONFIG_NAME",
     "FORMAT_VERSION",
+    "MODEL_FILES",
     "is_meant_as_model_directory",
     "is_model_directory",
     "read_model_directory",
@@ -64,16 +68,14 @@ __all__ = [
 ]
 
 CONFIG_NAME = "config.json"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _FORMAT = "beam-bpe tokenizer"
-_VOCAB, _MERGES, _HUGGING_FACE, _GOLDEN = (
-    "vocab.json",
-    "merges.txt",
-    "tokenizer.json",
-    "golden.jsonl",
-)
-_FILE_NAMES = (_VOCAB, _MERGES, _HUGGING_FACE, _GOLDEN, CONFIG_NAME)
+_VOCAB, _MERGES, _HUGGING_FACE = "vocab.json", "merges.txt", "tokenizer.json"
+_TRANSFORMERS, _GOLDEN = "tokenizer_config.json", "golden.jsonl"
+MODEL_FILES = (_VOCAB, _MERGES, _HUGGING_FACE, _TRANSFORMERS, _GOLDEN, CONFIG_NAME)
+"""Files of a model directory; config.json last, as it is written."""
+
 _REQUIRED = (_VOCAB, _MERGES, _GOLDEN)
 
 PathLike = str | os.PathLike[str]
@@ -122,6 +124,7 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
     }
     try:
         files[_HUGGING_FACE] = render_tokenizer_json(model).encode()
+        files[_TRANSFORMERS] = render_transformers_config(model.special_tokens)
         without = None
     except InputError as error:
         without = str(error)
@@ -164,7 +167,7 @@ def write_model_directory(
         return
     if not target.is_dir():
         raise OutputError(f"{directory} is a file; choose another directory")
-    present = [name for name in _FILE_NAMES if (target / name).exists()]
+    present = [name for name in MODEL_FILES if (target / name).exists()]
     if present and not overwrite:
         raise OutputError(
             f"{directory} holds {present[0]} already; choose another directory, or ask for it "
@@ -271,10 +274,10 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
             "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
         )
-    if config.get("format_version") not in (1, FORMAT_VERSION):
+    if config.get("format_version") not in (1, 2, FORMAT_VERSION):
         raise ModelFileError(
             f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
-            f"1 and {FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
+            f"1 to {FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
         )
     return config
 
@@ -286,7 +289,7 @@ def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, 
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' does not list {name}")
     contents: dict[str, str] = {}
     for name, expected in hashes.items():
-        if name not in _FILE_NAMES:
+        if name not in MODEL_FILES:
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' lists {name!r}")
         path = Path(directory, name)
         data = read_file(path)

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 from bpe.errors import ModelFileError
-from bpe.formats.model_directory import CONFIG_NAME, is_model_directory
+from bpe.formats.model_directory import CONFIG_NAME, MODEL_FILES, is_model_directory
 from bpe.tokenizer import Tokenizer
 from pipelines.storage.output_files import (
     delete_files,
@@ -23,7 +23,6 @@ from pipelines.storage.output_files import (
 from pipelines.storage.own_paths import escape, is_local
 
 __all__ = [
-    "MODEL_FILES",
     "cached_tokenizer",
     "clear_model",
     "copy_files",
@@ -32,8 +31,6 @@ __all__ = [
     "load_copy",
     "save_copy",
 ]
-
-MODEL_FILES = ("vocab.json", "merges.txt", "tokenizer.json", "golden.jsonl", CONFIG_NAME)
 
 _cache: dict[str, Tokenizer] = {}
 _cache_lock = threading.Lock()

@@ -19,7 +19,14 @@ from bpe.formats.golden import default_texts
 from bpe.pretokenizing.schemes import get_scheme
 from tests.bpe.model_cases import edit, make
 
-NAMES = ["config.json", "golden.jsonl", "merges.txt", "tokenizer.json", "vocab.json"]
+NAMES = [
+    "config.json",
+    "golden.jsonl",
+    "merges.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+]
 
 
 @pytest.fixture

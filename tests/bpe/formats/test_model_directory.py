@@ -24,7 +24,14 @@ from bpe.encoding.added_tokens import AddedToken
 from bpe.formats import file_access, model_directory
 from tests.bpe.model_cases import MERGES, edit, make
 
-NAMES = ["config.json", "golden.jsonl", "merges.txt", "tokenizer.json", "vocab.json"]
+NAMES = [
+    "config.json",
+    "golden.jsonl",
+    "merges.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+]
 
 
 @pytest.fixture
@@ -83,6 +90,55 @@ def test_a_directory_of_format_1_is_read(directory: Path) -> None:
     assert Tokenizer.load(directory).digest == make().digest
 
 
+def test_a_directory_of_format_2_is_read_and_checked(directory: Path) -> None:
+    def to_format_2(config: dict[str, Any]) -> None:
+        del config["files"]["tokenizer_config.json"]
+        config.update(format_version=2)
+
+    edit(directory / "config.json", to_format_2)
+    (directory / "tokenizer_config.json").unlink()
+    tokenizer = Tokenizer.load(directory)
+    tokenizer.check_files(directory)
+    (directory / "tokenizer_config.json").write_text("{}")  # the user's own
+    tokenizer.check_files(directory)
+    tokenizer.save(directory, overwrite=True)
+    assert names_in(directory) == NAMES
+    Tokenizer.load(directory).check_files(directory)
+
+
+def test_transformers_finds_the_roles_of_special_tokens(tmp_path: Path) -> None:
+    def saved(name: str, *special_tokens: str) -> dict[str, Any]:
+        tokenizer = Tokenizer.from_merges([], pretokenizer="gpt2", special_tokens=special_tokens)
+        tokenizer.save(tmp_path / name)
+        text = (tmp_path / name / "tokenizer_config.json").read_text()
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    plain = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": 1000000000000000019884624838656,
+        "clean_up_tokenization_spaces": False,
+    }
+    assert saved("none") == saved("other", "<|tool|>") == plain
+    end = "<|endoftext|>"
+    assert saved("gpt2", end) == plain | {"bos_token": end, "eos_token": end}
+    roles = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
+    assert saved("llama", "<pad>", "</s>", "<s>") == plain | roles
+    Tokenizer.from_merges([], pretokenizer=r"regex:\d|(?<=a)b{2,}+").save(tmp_path / "own")
+    assert ("tokenizer_config.json" in names_in(tmp_path / "own")) == (
+        "tokenizer.json" in names_in(tmp_path / "own")
+    )
+
+
+def test_a_changed_tokenizer_config_is_named(directory: Path) -> None:
+    tokenizer = Tokenizer.load(directory)
+    edit(directory / "tokenizer_config.json", lambda config: config.update(eos_token="fin"))
+    with pytest.raises(ModelFileError, match=r"tokenizer_config\.json: sha256 is"):
+        Tokenizer.load(directory)
+    with pytest.raises(ModelFileError, match=r"tokenizer_config\.json: is missing, or is not"):
+        tokenizer.check_files(directory)
+
+
 def test_saving_twice_gives_the_same_bytes(directory: Path, tmp_path: Path) -> None:
     Tokenizer.load(directory).save(tmp_path / "again")
     for name in NAMES:
@@ -92,7 +148,7 @@ def test_saving_twice_gives_the_same_bytes(directory: Path, tmp_path: Path) -> N
 def test_the_configuration_tells_what_the_tokenizer_is(directory: Path) -> None:
     config = json.loads((directory / "config.json").read_text())
     assert config["format"] == "beam-bpe tokenizer"
-    assert config["format_version"] == 2
+    assert config["format_version"] == 3
     assert config["scheme"] == "gpt2"
     assert config["tie_order"] == "id"
     assert config["unicode_version"] == "16.0.0"
@@ -244,7 +300,7 @@ def test_a_missing_file_is_named(name: str, directory: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format_version=3), r"format_version is 3, .* reads 1 and 2; it was wr"),
+        (lambda c: c.update(format_version=4), r"format_version is 4, .* reads 1 to 3; it was wr"),
         (lambda c: c.pop("format"), r"config\.json: format is None, .*another program"),
         (lambda c: c.update(scheme="cl100k"), r"config\.json: the digest is .* was changed after"),
         (lambda c: c.update(scheme="gpt7"), r"config\.json: unknown pre-tokenizer 'gpt7'"),

@@ -15,6 +15,8 @@ _FILES = {errno.EMFILE, errno.ENFILE}
 _MEMORY_WORDS = ("std::bad_alloc", "Cannot allocate memory", "failed to map segment", "malloc of")
 _FILES_WORDS = ("Too many open files",)
 _THREAD_WORDS = ("can't start new thread",)
+# Extension modules of others lose the MemoryError, and Python says this of them.
+_LOST_WORDS = ("error return without exception set", "without setting an exception")
 
 
 def describe_limit(error: BaseException) -> str | None:
@@ -31,6 +33,7 @@ def describe_limit(error: BaseException) -> str | None:
         if any(words in said for words in _THREAD_WORDS):
             return _of("a thread cannot be started", [*_MEMORY, _PROCESSES])
         is_memory = isinstance(each, MemoryError) or number == errno.ENOMEM
+        is_memory |= isinstance(each, SystemError) and any(words in said for words in _LOST_WORDS)
         if is_memory or any(words in said for words in _MEMORY_WORDS):
             return _of("out of memory", _MEMORY)
     return None

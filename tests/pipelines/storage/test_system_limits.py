@@ -38,6 +38,9 @@ MEMORY = [
     OSError(errno.ENOMEM, "Cannot allocate memory"),
     ImportError("x.so: failed to map segment from shared object"),
     RuntimeError("RuntimeError: std::bad_alloc"),
+    # What a module of others made of it while it was imported.
+    SystemError("error return without exception set"),
+    SystemError("<class 'X'> returned NULL without setting an exception"),
     caused(MemoryError()),
 ]
 FILES = [

@@ -206,7 +206,7 @@ def test_changed_files_load_or_are_refused_by_name(monkeypatch: pytest.MonkeyPat
 def test_many_changed_files_take_little_time_and_memory() -> None:
     program = f"""
 import pathlib, resource, runpy
-from bpe import user_patterns
+from bpe.pretokenizing import user_patterns
 user_patterns._SECONDS = 0.2
 resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
 runpy.run_path({__file__!r})["explore"](800)

@@ -132,7 +132,7 @@ def ends(pid: int, seconds: float) -> bool:
 def test_a_worker_ends_with_a_driver_that_dies_before_it_is_connected(way: str) -> None:
     root = Path(__file__).resolve().parents[3]
     code = (
-        "from pipelines import driver_watch as d; import time; "
+        "from pipelines.runners import parent_watchdog as d; import time; "
         + ("d._ask_kernel = lambda: None; " if way == "by looking" else "")
         + ("d._watch = lambda *_: None; " if way == "by the system" else "")
         + "d.end_with_driver(); time.sleep(60)"

@@ -11,7 +11,7 @@ import pytest
 SCRIPT = """
 import sys
 import apache_beam as beam
-from pipelines import runner_setup
+from pipelines.runners import runner_setup
 
 plain = runner_setup.worker_command
 late = f"case $WORKER_ID in *{sys.argv[1]}) sleep 6;; esac; "

@@ -223,6 +223,7 @@ class DocumentEncoder:
             get_scheme("none") if is_whole else model.scheme,
             [token.text.encode() for token in model.added_tokens],
             special_text=special_text,
+            looking=[t.text.encode() for t in model.added_tokens if t.looks_around],
             streams=self.streams(special_text),
             added=model.added_search if model.added_tokens else None,
             find=find,

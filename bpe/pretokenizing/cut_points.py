@@ -41,6 +41,8 @@ _CERTAIN_CUTS = {
     "whitespace": r"(?<=[^SR])(?=[SR])",
     "superbpe": r"(?<=\n)(?!\Z)",  # in the text itself, without classes
 }
+# Of superbpe, where a token may take white space beside it: never inside a run of that.
+_CUTS_BEFORE_TEXT = r"(?<=\n)(?=\S)"
 _WINDOW_BYTES = 4096
 _LONGEST_CHARACTER = 4
 _BORDER_BYTES = 1 << 18  # searched for added tokens at a time, which takes many times the memory
@@ -54,6 +56,8 @@ class CutFinder:
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
         start anew behind it; with `text` and `reject` it is text like any other.
+    looking: those of special_tokens that look at the text beside them. No cut touches one, so that
+        it is seen as in the whole document even where its text is ordinary text.
     added: finds the added tokens of a vocabulary that has some; their texts are among
         special_tokens.
     find: what ends documents. Without it, special_text says whether special tokens do.
@@ -67,6 +71,7 @@ class CutFinder:
         special_tokens: Collection[bytes] = (),
         *,
         special_text: str = "text",
+        looking: Collection[bytes] = (),
         streams: bool = False,
         added: AddedSearch | None = None,
         find: Find = Find.NOTHING,
@@ -83,7 +88,10 @@ class CutFinder:
             self._by_start.setdefault(token[:2], []).append(token)
         self._any_special = re.compile(b"|".join(map(re.escape, self._special_tokens)))
         self._classes: dict[int, str] = {} if scheme.name == "superbpe" else _TO_CLASSES
+        self._looking = frozenset(looking)
         pattern = _CERTAIN_CUTS.get(scheme.name)
+        if looking and scheme.name == "superbpe":
+            pattern = _CUTS_BEFORE_TEXT
         self._cuts = re.compile(pattern) if pattern else None
 
     @property
@@ -101,7 +109,8 @@ class CutFinder:
         if self._cuts is None:
             return None
         lowest = start + max(1, self._longest_special)
-        highest = len(data) - 1 if final else len(data) - max(1, self._longest_special - 1)
+        reach = self._longest_special - (0 if self._looking else 1)
+        highest = len(data) - 1 if final else len(data) - max(1, reach)
         position = start + _continuation_bytes(data, start)
         while position < len(data):
             end = min(position + _WINDOW_BYTES, len(data))
@@ -201,6 +210,7 @@ class CutFinder:
             border, size = border + found, _BORDER_BYTES if found else 2 * size
 
     def _inside_special(self, data: bytes | memoryview, cut: int) -> bool:
+        """Whether a special token lies across a cut, or touches it and looks to its other side."""
         reach = max(0, self._longest_special - 1)
         first = max(0, cut - reach)
         around = bytes(data[first : cut + reach])
@@ -208,6 +218,9 @@ class CutFinder:
             around.startswith(token, start) and start + len(token) > cut - first
             for start in range(cut - first)
             for token in self._by_start.get(around[start : start + 2], ())
+        ) or any(
+            token in (data[max(0, cut - len(token)) : cut], data[cut : cut + len(token)])
+            for token in self._looking
         )
 
     def _end_of_last_added(self, data: bytes, added: AddedSearch) -> tuple[int, int] | None:

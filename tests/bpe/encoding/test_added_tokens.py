@@ -391,6 +391,9 @@ def cut_streamed(tokenizer: Tokenizer, text: bytes, end: int) -> list[bytes]:
     return [text[:cut], text[cut:]]
 
 
+TAKERS = [AddedToken("qz", 300, lstrip=True, rstrip=True), AddedToken("\u00a0", 301, lstrip=True)]
+
+
 def first_of(tokenizer: Tokenizer, parts: list[bytes]) -> tuple[int, str] | None:
     found = tokenizer.first_special(pa.array(parts, pa.large_binary()))
     return found and (sum(map(len, parts[: found[0]])) + found[1], found[2])
@@ -429,3 +432,37 @@ def test_streamed_parts_are_rejected_as_the_whole_is(data: Any) -> None:
     if tokenizer.model.whole_document_token("reject") is None:  # others are not streamed
         for end in range(len(text)):
             assert first_of(tokenizer, cut_streamed(tokenizer, text, end)) == expected
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tokens", "text"),
+    [
+        # A word character on the other side of the cut.
+        ("gpt2", [AddedToken("qz", 300, single_word=True)], "x qz1 x"),
+        ("cl100k", [AddedToken("qz", 300, single_word=True)], "x 1qz x"),
+        ("gpt2", [AddedToken("\x01", 300, single_word=True)], "x a\x01 x"),
+        # White space that is a token, unless the one before takes it.
+        ("gpt2", TAKERS, "x qz\u00a0 x"),
+        ("superbpe", TAKERS, "x qz\n\n\u00a0x\ny"),
+        ("superbpe", TAKERS, "x\n \n qz x\ny"),
+    ],
+)
+def test_special_text_is_seen_in_ranges_as_in_the_whole(
+    scheme: str, tokens: list[AddedToken], text: str
+) -> None:
+    model = replace(PLAIN.model, added_tokens=tokens, scheme=get_scheme(scheme))
+    tokenizer = Tokenizer(model)
+    data = (text * 3).encode()
+    first = first_of(tokenizer, [data])
+    counts = tokenizer.count_special_text(pa.array([data]))
+    finder = tokenizer.cut_finder("reject")
+    cuts = {finder.first_cut(data, mark, final=True) for mark in range(len(data))} - {None}
+    assert cuts
+    for cut in cuts:
+        parts = [data[:cut], data[cut:]]
+        assert first_of(tokenizer, parts) == first
+        assert tokenizer.count_special_text(pa.array(parts)) == counts
+    for mark in range(len(data)):
+        for end in range(mark, len(data)):
+            early = finder.first_cut(data[:end], mark, final=False)
+            assert early in (None, finder.first_cut(data, mark, final=True))

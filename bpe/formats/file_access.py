@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import stat
 import uuid
 from collections import Counter
 from itertools import chain
@@ -42,9 +43,16 @@ _LONG_INTEGER = re.compile(r"\d{4300,}")
 def read_file(path: str | os.PathLike[str]) -> bytes:
     """Content of a file; `ModelFileError` if it is not there, cannot be read, or is too large."""
     try:
-        with Path(path).open("rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            # What has no size of its own, such as a pipe, is read up to the limit.
+        # Without waiting: a pipe that nobody writes to would never open.
+        with open(path, "rb", opener=_open_at_once) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise ModelFileError(
+                    f"{path} is a pipe, a socket or a device; write its content to a file, and "
+                    "name that"
+                )
+            size = status.st_size
+            # Of a file that says no size, such as those in /proc, up to the limit.
             data = file.read(MOST_BYTES + 1) if size <= MOST_BYTES else b""
         if max(size, len(data)) > MOST_BYTES:
             raise ModelFileError(
@@ -58,6 +66,10 @@ def read_file(path: str | os.PathLike[str]) -> bytes:
     except OSError as error:
         raise ModelFileError(f"{path} cannot be read: {error.strerror}") from error
     return data
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_text(path: str | os.PathLike[str]) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,18 @@ def test_a_strange_config_is_no_model_directory(config: str, tmp_path: Path) -> 
 def test_golden_lines_of_other_types_are_refused(line: str, message: str) -> None:
     with pytest.raises(ModelFileError, match=f"golden.jsonl, line 2.*{message}"):
         parse_golden(f"\n{line}", "golden.jsonl")
+
+
+def test_a_pipe_or_a_device_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "null.json").symlink_to("/dev/null")
+    for path in (tmp_path / "pipe.json", tmp_path / "null.json"):
+        # In a thread: without the refusal, opening waits for a writer.
+        with ThreadPoolExecutor(1) as pool:
+            found = pool.submit(read_file, path).exception
+            try:
+                with pytest.raises(ModelFileError) as caught:
+                    raise found(timeout=5) or AssertionError("read")
+            finally:
+                os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+        assert str(caught.value).startswith(f"{path} is a pipe, a socket or a device; write its")

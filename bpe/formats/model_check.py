@@ -38,7 +38,7 @@ def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode
     """Render the files of a model directory again, and compare.
 
     Files of an older format version may look otherwise: of those, vocabulary and merges are
-    compared, and tokenizer.json by the model that it gives.
+    compared, tokenizer.json by the model that it gives, and golden.jsonl must hold texts.
 
     directory: as `model` was read from it, with right hashes. encode: as for `render_model_files`.
 
@@ -57,8 +57,9 @@ def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode
             if is_current:
                 _check_config(config, parse_json_object(data.decode(), path), path)
         elif name == _GOLDEN:
-            if is_current:
-                _check_golden(read_file(path), data, path)
+            # An older version had other texts, but never none.
+            expected = data if is_current else b""
+            _check_golden(read_file(path), expected, path)
         elif name == _HUGGING_FACE and not is_current:
             if path.exists():
                 _check_same_model(model, path)
@@ -86,6 +87,8 @@ def _check_config(found: Mapping[str, Any], rendered: Mapping[str, Any], path: P
 
 def _check_golden(found: bytes, rendered: bytes, path: Path) -> None:
     """The texts that every directory starts with are there; users may have added others."""
+    if not found.strip():
+        raise ModelFileError(f"{path}: holds no texts: it was cut; write the directory again")
     lines = set(found.split(b"\n"))
     for number, line in enumerate(rendered.split(b"\n"), start=1):
         if line and line not in lines:

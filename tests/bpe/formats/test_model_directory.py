@@ -90,6 +90,24 @@ def test_a_directory_of_format_1_is_read(directory: Path) -> None:
     assert Tokenizer.load(directory).digest == make().digest
 
 
+@pytest.mark.parametrize("version", [1, 2])
+def test_an_older_directory_without_golden_texts_was_cut(directory: Path, version: int) -> None:
+    (directory / "golden.jsonl").write_bytes(b"\n")
+    (directory / "tokenizer_config.json").unlink()
+
+    def to_older(config: dict[str, Any]) -> None:
+        del config["files"]["tokenizer_config.json"]
+        config["files"]["golden.jsonl"] = hashlib.sha256(b"\n").hexdigest()
+        config.update(format_version=version)
+        if version == 1:
+            del config["added_tokens"]
+            config.update(special_tokens={"<|end|>": 260, "fin": 261})
+
+    edit(directory / "config.json", to_older)
+    with pytest.raises(ModelFileError, match=r"golden\.jsonl: holds no texts: it was cut"):
+        Tokenizer.load(directory).check_files(directory)
+
+
 def test_a_directory_of_format_2_is_read_and_checked(directory: Path) -> None:
     def to_format_2(config: dict[str, Any]) -> None:
         del config["files"]["tokenizer_config.json"]

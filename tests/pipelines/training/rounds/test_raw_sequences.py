@@ -20,7 +20,7 @@ from pipelines.corpus.plan import Plan, make_plan
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
 from pipelines.training.rounds.options import BLOCK_BYTES, Sample
-from pipelines.training.rounds.raw_sequences import RawTotals, Stretches, read_sequences
+from pipelines.training.rounds.raw_sequences import RawSequences, RawTotals, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 
 TOKEN = "<|x|>"
@@ -180,11 +180,11 @@ def test_divided_stretches_are_the_same_sequences(
     # Only an empty document is an empty stretch, and it neither goes on nor comes from elsewhere.
     some = np.array(lengths, np.int64) > 0
     joins &= some & np.concatenate([[False], some[:-1]])[: len(lengths)]
-    found = Stretches(content, starts, ends, joins, is_open=False)
+    found = RawSequences(content, starts, ends, joins, is_open=False)
     whole = SequenceBuilder()
     whole.add(found)
     parts = []
-    rest: Stretches | None = found
+    rest: RawSequences | None = found
     for room in [*rooms, 100]:
         if rest is None:
             break

@@ -209,7 +209,7 @@ import pathlib, resource, runpy
 from bpe.pretokenizing import user_patterns
 user_patterns._SECONDS = 0.2
 resource.setrlimit(resource.RLIMIT_CPU, (600, 600))
-runpy.run_path({__file__!r})["explore"](800)
+runpy.run_path({__file__!r})["explore"](2000)
 # `ru_maxrss` would begin with the memory of the process that starts this one.
 status = pathlib.Path("/proc/self/status").read_text()
 print(status.partition("VmHWM:")[2].split()[0])

@@ -27,10 +27,8 @@ PathLike = str | os.PathLike[str]
 _SUFFIXES = ("", ".txt", ".text", ".md", ".rst", ".log")
 # Tables are added when they have grown to this.
 _TABLE_BYTES = 64 << 20
-# A cut is looked for so near the end of a block first, and a safe boundary in so much at a time:
-# the search for the latter takes many times its text in memory.
+# A cut is looked for so near the end of a block first.
 _NEAR_BYTES = 1 << 12
-_SAFE_BYTES = 1 << 18
 
 
 def train_from_files(
@@ -49,14 +47,13 @@ def train_from_files(
     progress: ProgressCallback | None = None,
     training_record: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
-    """Learn a tokenizer from text files; each file is one document.
+    """Learn a tokenizer from text files, each one document, as `beam-bpe train` does.
 
-    The result is that of `beam-bpe train` on these files, in one process. Memory holds the distinct
-    pre-tokens, and a block of a file at a time.
+    Memory holds the distinct pre-tokens, and a block of a file at a time.
 
     Args:
-        paths: text files (.txt, .text, .md, .rst, .log, or without a suffix), not compressed; any
-            bytes. Their order matters for the tie order `first` alone.
+        paths: text files (.txt, .text, .md, .rst, .log, or without a suffix), not compressed. Their
+            order matters for the tie order `first` alone.
         vocab_size: 256 + merges + special tokens; training may stop earlier, as in `train`.
         pretokenizer: scheme, or `regex:PATTERN`; `none` is for `train_raw`.
         tie_order: as in `train`.
@@ -75,9 +72,15 @@ def train_from_files(
         BadFileError: a file cannot be read; names it.
         InputError: with `reject`, a special token occurs; names the file.
     """
-    limits: dict[str, Any] = {"max_words": max_words, "forbidden_parts": forbidden_parts}
-    # Fails before the files are read.
-    make_rules(vocab_size, tie_order, min_frequency, special_tokens, max_token_bytes, **limits)
+    rules: dict[str, Any] = {
+        "tie_order": tie_order,
+        "min_frequency": min_frequency,
+        "special_tokens": special_tokens,
+        "max_token_bytes": max_token_bytes,
+        "max_words": max_words,
+        "forbidden_parts": forbidden_parts,
+    }
+    make_rules(vocab_size, **rules)  # fails before the files are read
     counts = count_files(
         paths,
         pretokenizer,
@@ -86,18 +89,8 @@ def train_from_files(
         special_tokens=special_tokens,
         threads=threads,
     )
-    return train(
-        counts,
-        vocab_size,
-        pretokenizer=pretokenizer,
-        tie_order=tie_order,
-        min_frequency=min_frequency,
-        special_tokens=special_tokens,
-        max_token_bytes=max_token_bytes,
-        progress=progress,
-        training_record=training_record,
-        **limits,
-    )
+    rules |= {"progress": progress, "training_record": training_record}
+    return train(counts, vocab_size, pretokenizer=pretokenizer, **rules)
 
 
 def count_files(
@@ -228,16 +221,7 @@ def _last_cut(data: bytes, finder: CutFinder) -> int | None:
         if near >= len(data):
             break
         near *= 16
-    boundary, size = 0, _SAFE_BYTES
-    while boundary < len(data):
-        found = finder.last_safe_boundary(data[boundary : boundary + size])
-        if found is not None:
-            boundary, size = boundary + found, _SAFE_BYTES
-        elif boundary + size >= len(data):
-            break
-        else:
-            size *= 2
-    return boundary or None
+    return finder.late_safe_boundary(data)
 
 
 def _move_positions(table: pa.Table, base: int) -> pa.Table:

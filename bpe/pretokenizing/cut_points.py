@@ -45,6 +45,7 @@ _CERTAIN_CUTS = {
 _CUTS_BEFORE_TEXT = r"(?<=\n)(?=\S)"
 _WINDOW_BYTES = 4096
 _LONGEST_CHARACTER = 4
+_SAFE_BYTES = 1 << 18  # searched for safe boundaries at a time
 _BORDER_BYTES = 1 << 18  # searched for added tokens at a time, which takes many times the memory
 _LONGEST_CONTRACTION = 3  # characters of 'll, 've and 're
 
@@ -177,6 +178,24 @@ class CutFinder:
             ):
                 return end
         return start if 0 < start < len(data) else None
+
+    def late_safe_boundary(self, data: bytes | memoryview) -> int | None:
+        """A late safe boundary of much text, as `last_safe_boundary`; None if there is none.
+
+        It is looked for in so much text at a time, since the search takes many times its text in
+        memory.
+        """
+        boundary, size = 0, _SAFE_BYTES
+        while boundary < len(data) and self.can_cut:
+            end = min(boundary + size, len(data))
+            found = self.last_safe_boundary(bytes(data[boundary:end]))
+            if found is not None:
+                boundary, size = boundary + found, _SAFE_BYTES
+            elif end == len(data):
+                break
+            else:
+                size *= 2
+        return boundary or None
 
     def streamed_cut(self, data: bytes) -> int:
         r"""Where to divide a stretch of text for a stream, which may be cut anywhere else.

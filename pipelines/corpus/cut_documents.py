@@ -21,8 +21,6 @@ __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 # A cut further than this behind a mark does not depend on the mark: what a certain cut looks at is
 # two characters and the special tokens around it, and no special token is nearly as long.
 LOOK_BYTES = 1 << 16
-# Safe boundaries are looked for in so much text at a time, since the search takes many times that.
-_SAFE_BYTES = 1 << 18
 # A stretch is divided where so much of it shows no cut: more than the characters at its end, which
 # may yet turn out to have a cut between them.
 _LEAST_BYTES = 16
@@ -177,18 +175,9 @@ class _Cutter:
             self._drop_before(min(start, search))
 
     def _last_safe_boundary(self, start: int, window: int) -> int | None:
-        """Last safe boundary between a boundary and the end of a window, step by step."""
-        boundary, size = start, _SAFE_BYTES
-        while boundary < window and self._finder.can_cut:
-            end = min(boundary + size, window)
-            found = self._finder.last_safe_boundary(bytes(self._bytes(boundary, end)))
-            if found is not None:
-                boundary, size = boundary + found, _SAFE_BYTES
-            elif end == window:
-                break
-            else:
-                size *= 2
-        return boundary if boundary > start else None
+        """A late safe boundary between a boundary and the end of a window."""
+        found = self._finder.late_safe_boundary(self._bytes(start, window))
+        return None if found is None else start + found
 
     def _go_to(self, cut: int, part: int, stop: int | None) -> int | None:
         """Make the mark `part`, whose piece starts at `cut`, the current one; None behind `stop`.

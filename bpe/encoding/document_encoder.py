@@ -32,6 +32,7 @@ from bpe.encoding.id_arrays import (
 )
 from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.encoding.stream_encoder import StreamEncoder, are_in_merge_order
+from bpe.encoding.token_lengths import TokenLengths
 from bpe.encoding.token_offsets import EncodedText, character_offsets
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import InputError, SettingsError
@@ -116,7 +117,7 @@ class DocumentEncoder:
         if find and (self._model.normalizer or self._model.lossy_tokens(special_text)):
             ends = self._ends_by_stretch(data, find)
         else:
-            ends = np.cumsum(self._token_lengths(ids))
+            ends = np.cumsum(self._lengths[ids])
         offsets = np.stack((np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends), axis=1)
         return EncodedText(
             ids, offsets, character_offsets(text if isinstance(text, str) else data, offsets)
@@ -128,21 +129,14 @@ class DocumentEncoder:
         for start, end, token_id in self._encoder().cut(data, find):
             if token_id is None:
                 ids = self._encoder().encode(data[start:end])
-                ends.append(start + np.cumsum(self._token_lengths(ids)))
+                ends.append(start + np.cumsum(self._lengths[ids]))
             else:
                 ends.append(np.array([end], np.int64))
         return np.concatenate(ends)
 
-    def _token_lengths(self, ids: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
-        known, lengths = self._lengths
-        return lengths[np.searchsorted(known, ids)]
-
     @cached_property
-    def _lengths(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Ids, ascending, and the number of bytes of each."""
-        tokens = sorted(self._model.all_tokens.items())
-        ids: npt.NDArray[np.int64] = np.array([token_id for token_id, _ in tokens], np.int64)
-        return ids, np.array([len(data) for _, data in tokens], np.int64)
+    def _lengths(self) -> TokenLengths:
+        return TokenLengths(self._model.all_tokens)
 
     def _checked(self, texts: Texts, special_text: str) -> tuple[pa.LargeBinaryArray, Find]:
         """Documents that can be encoded, and what to look for in them."""

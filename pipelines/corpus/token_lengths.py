@@ -1,14 +1,10 @@
-"""How many bytes each token decodes to, for whole columns of ids."""
+"""The lengths of a tokenizer's tokens, once in a process."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from bpe.encoding.dense_ids import are_dense
+from bpe.encoding.token_lengths import TokenLengths
 from bpe.tokenizer import Tokenizer
 
 __all__ = ["TokenLengths", "token_lengths"]
@@ -17,42 +13,11 @@ __all__ = ["TokenLengths", "token_lengths"]
 _latest: tuple[str, TokenLengths] | None = None
 _lock = threading.Lock()
 
-_Ints = npt.NDArray[np.int64]
-
-
-class TokenLengths:
-    """Bytes of each id of a tokenizer; an added token counts as its text.
-
-    `lengths[ids]` gives an int64 array for an array of ids, and an int for one id: -1 for what is
-    no id of the tokenizer.
-    """
-
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        tokens = tokenizer.model.all_tokens
-        self._ids: _Ints | None = None
-        # Whatever is no id is looked up in the last place.
-        if are_dense(tokens):
-            self._lengths = np.full(max(tokens) + 2, -1, np.int64)
-            for token_id, data in tokens.items():
-                self._lengths[token_id] = len(data)
-            return
-        ids = sorted(tokens)
-        self._ids = np.array(ids, np.int64)
-        self._lengths = np.array([*(len(tokens[each]) for each in ids), -1], np.int64)
-
-    def __getitem__(self, ids: Any) -> Any:
-        """Bytes of one id, or of each of an array; they are not negative."""
-        if self._ids is None:
-            return self._lengths.take(ids, mode="clip")
-        places = np.searchsorted(self._ids, ids)
-        found = self._ids.take(places, mode="clip") == ids
-        return self._lengths.take(np.where(found, places, len(self._ids)))
-
 
 def token_lengths(tokenizer: Tokenizer) -> TokenLengths:
     """Bytes of each id of a tokenizer."""
     global _latest  # noqa: PLW0603 - a cache
     with _lock:
         if _latest is None or _latest[0] != tokenizer.digest:
-            _latest = (tokenizer.digest, TokenLengths(tokenizer))
+            _latest = (tokenizer.digest, TokenLengths(tokenizer.model.all_tokens))
         return _latest[1]

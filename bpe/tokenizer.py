@@ -207,6 +207,11 @@ class Tokenizer(Vocabulary):
         model_directory.write_model_directory(directory, files, overwrite=overwrite)
         self._directory = str(Path(directory).absolute())
 
+    @property
+    def directory(self) -> str | None:
+        """Model directory that this was loaded from or saved to last; None if there is none."""
+        return self._directory
+
     def check_files(self, directory: PathLike) -> None:
         """Compare the files of a model directory with those that this tokenizer would write.
 

@@ -52,11 +52,10 @@ def train_and_encode(corpus: str, output: str, text_field: str) -> None:
         )
 
     # Encode: what an interrupted run has left is kept, and an output gets its manifest at the end.
-    model = f"{output}/tokenizer/{max(SIZES)}"
-    tokenizer = Tokenizer.load(model)
+    tokenizer = Tokenizer.load(f"{output}/tokenizer/{max(SIZES)}")
     encoding = EncodeSettings(tokenizer.digest, read)
     with (
-        EncodeRun(f"{output}/tokens", encoding, plan, tokenizer, source=model) as run,
+        EncodeRun(f"{output}/tokens", encoding, plan, tokenizer) as run,
         beam.Pipeline() as pipeline,
     ):
         pipeline | run.units() | EncodeDocuments(run)

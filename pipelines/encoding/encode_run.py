@@ -56,7 +56,6 @@ class EncodeRun:
             one pipeline, and then `WriteBuckets` takes `buckets()` in another.
         plan: of the input.
         tokenizer: that `settings` names by its digest.
-        source: where it was loaded from; a model directory is copied with its own golden set.
         overwrite: remove what an earlier run made, whatever its settings.
         listing: `InputList.counts`, for the record.
 
@@ -72,8 +71,8 @@ class EncodeRun:
         OutputError: entering: another run works there, or the folder holds the shards of other
             settings or inputs, or files that are not ours. Leaving: a shard is missing, or
             documents in differ from documents out and rejects.
-        BadRecordError: leaving: more rows were set aside than `max_bad_records` allows.
-        BadFileError: leaving: all of the input was set aside.
+        BadRecordError: leaving: the run skipped more rows than `max_bad_records` allows.
+        BadFileError: leaving: the run skipped all of the input.
     """
 
     def __init__(
@@ -83,7 +82,6 @@ class EncodeRun:
         plan: Plan,
         tokenizer: Tokenizer,
         *,
-        source: str = "",
         overwrite: bool = False,
         listing: Mapping[str, int] | None = None,
     ) -> None:
@@ -97,7 +95,6 @@ class EncodeRun:
         self.removed = 0
         self.manifest: Manifest | None = None
         self._tokenizer = tokenizer
-        self._source = source
         self._overwrite = overwrite
         self._listing = listing
         self._open = ExitStack()
@@ -141,7 +138,7 @@ class EncodeRun:
         self.found = begin_run(self.output, self.settings, self.plan, overwrite=self._overwrite)
         if self.found.finished:
             return
-        save_copy(self._tokenizer, self._source, join(self.output, TOKENIZER_FOLDER))
+        save_copy(self._tokenizer, join(self.output, TOKENIZER_FOLDER))
         if self.settings.shuffle == "global":
             self._find_missing_buckets()
         else:

@@ -53,14 +53,13 @@ def copy_files(model: Path, directory: str) -> None:
     remove_temporary_files(directory)
 
 
-def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
+def save_copy(tokenizer: Tokenizer, directory: str) -> None:
     """Write the model directory of a job's tokenizer to `directory`, on any file system.
 
     Workers in this process then take the tokenizer as it is, and need not load the copy.
 
     Args:
-        tokenizer: the tokenizer.
-        source: where it was loaded from; a model directory is copied with its own golden set.
+        tokenizer: the tokenizer; its model directory, if it has one, is copied with the golden set.
         directory: where to.
 
     Raises:
@@ -68,7 +67,8 @@ def save_copy(tokenizer: Tokenizer, source: str, directory: str) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="beam-bpe-") as folder:
         model = Path(folder) / "model"
-        if is_model_directory(source):
+        source = tokenizer.directory
+        if source is not None and is_model_directory(source):
             model.mkdir()
             for name in MODEL_FILES:
                 if (Path(source) / name).is_file():

@@ -59,7 +59,6 @@ def run(arguments: Namespace) -> int:
             settings,
             plan,
             tokenizer,
-            source=arguments.tokenizer,
             overwrite=arguments.overwrite,
             listing=inputs.counts,
         ) as encoding,

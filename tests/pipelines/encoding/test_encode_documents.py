@@ -28,10 +28,10 @@ from schemas.sidecars import ShardSidecar
 
 
 def encode_here(
-    plan: Plan, output: Path, how: EncodeSettings, tokenizer: Tokenizer, source: Path
+    plan: Plan, output: Path, how: EncodeSettings, tokenizer: Tokenizer
 ) -> list[ShardSidecar]:
     """Encode all units in this thread; the sidecars."""
-    save_copy(tokenizer, str(source), str(output / "__beam-bpe__/tokenizer"))
+    save_copy(tokenizer, str(output / "__beam-bpe__/tokenizer"))
     step = EncodeDocuments(EncodeRun(str(output), how, plan, tokenizer))._encode
     elements = [unit.to_json().encode() for unit in plan.units]
     encoded = [data for element in elements for data in step.process(element)]
@@ -54,7 +54,7 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
     read = ReadOptions(range_bytes=1 << 20)
     plan = make_plan(list_inputs([str(tmp_path / "*.txt")], read), read, unit_bytes=1)
     output = tmp_path / "out"
-    save_copy(tokenizer, str(model_dir), str(output / "__beam-bpe__/tokenizer"))
+    save_copy(tokenizer, str(output / "__beam-bpe__/tokenizer"))
     how = EncodeSettings(tokenizer.digest, read)
     with BeamPipeline() as pipeline:
         sidecars = (
@@ -91,7 +91,7 @@ def test_ids_equal_those_of_whole_documents(
         tokenizer.digest, read, eos=261, shard_bytes=shard_bytes, max_row_tokens=max_row_tokens
     )
     output = folder / "out"
-    sidecars = encode_here(plan, output, how, tokenizer, model_dir)
+    sidecars = encode_here(plan, output, how, tokenizer)
     found = documents(output, sidecars)
     assert list(found.values()) == [[*tokenizer.encode(line).tolist(), 261] for line in lines]
     assert sum(each.documents for each in sidecars) == len(lines)
@@ -109,7 +109,7 @@ def test_one_document_cut_into_ranges_equals_the_uncut_one(
     plan = make_plan(list_inputs([str(folder)], read), read)
     how = EncodeSettings(tokenizer.digest, read, bos=261, eos=261)
     output = folder / "out"
-    sidecars = encode_here(plan, output, how, tokenizer, model_dir)
+    sidecars = encode_here(plan, output, how, tokenizer)
     assert list(documents(output, sidecars).values()) == [
         [261, *tokenizer.encode(text).tolist(), 261]
     ]
@@ -124,7 +124,7 @@ def test_special_tokens_are_text_or_ids_or_an_error(tmp_path: Path, model_dir: P
     def encode(policy: str) -> list[int]:
         how = EncodeSettings(tokenizer.digest, read, special_text=policy)
         output = tmp_path / policy
-        sidecars = encode_here(plan, output, how, tokenizer, model_dir)
+        sidecars = encode_here(plan, output, how, tokenizer)
         return next(iter(documents(output, sidecars).values()))
 
     text = "the<|endoftext|>the"
@@ -173,7 +173,7 @@ def test_special_tokens_are_counted_as_in_the_whole_whatever_the_ranges(
         plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
         how = EncodeSettings(tokenizer.digest, read, special_text=policy)
         output = tmp_path / f"out-{range_bytes}"
-        sidecars = encode_here(plan, output, how, tokenizer, tmp_path / "model")
+        sidecars = encode_here(plan, output, how, tokenizer)
         assert hits_in(sidecars) == expected
         assert list(documents(output, sidecars).values()) == [whole]
 
@@ -187,7 +187,7 @@ def test_a_special_id_beyond_16_bits_decides_the_type_of_all_ids(tmp_path: Path)
     read = ReadOptions()
     plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
     how = EncodeSettings(tokenizer.digest, read, bos=70_000, eos=70_000)
-    sidecars = encode_here(plan, tmp_path / "out", how, tokenizer, tmp_path / "model")
+    sidecars = encode_here(plan, tmp_path / "out", how, tokenizer)
     with pa.memory_map(str(tmp_path / "out" / sidecars[0].file)) as file:
         table = pa.ipc.open_file(file).read_all()
     assert table["input_ids"].type == pa.list_(pa.uint32())
@@ -201,7 +201,7 @@ def test_a_tokenizer_that_changed_meanwhile_is_refused(tmp_path: Path, model_dir
     plan = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read)
     how = EncodeSettings("0" * 64, read)
     with pytest.raises(WorkerError, match="do not change an output folder"):
-        encode_here(plan, tmp_path / "out", how, Tokenizer.load(model_dir), model_dir)
+        encode_here(plan, tmp_path / "out", how, Tokenizer.load(model_dir))
 
 
 def test_rows_without_room_are_refused() -> None:

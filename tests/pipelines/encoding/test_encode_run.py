@@ -91,6 +91,21 @@ def test_what_is_whole_is_not_made_again(make: Make, tmp_path: Path) -> None:
     assert resumed.manifest.totals == again.manifest.totals
 
 
+def test_a_model_in_the_current_folder_is_not_taken(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = Tokenizer.from_merges([(b"x", b"y")], pretokenizer="gpt2")
+    other.save(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    made = make()
+    made._tokenizer = Tokenizer(made._tokenizer.model)  # one of no directory
+    with made:
+        copy = tmp_path / "out" / "__beam-bpe__" / "tokenizer"
+        assert Tokenizer.from_directory(copy).digest == made.settings.tokenizer_digest
+        with beam.Pipeline() as pipeline:
+            pipeline | made.units() | EncodeDocuments(made)
+
+
 def test_other_settings_and_a_second_run_are_refused(make: Make) -> None:
     with make() as held:
         with pytest.raises(OutputError, match="another run is writing there"), make():

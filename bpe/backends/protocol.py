@@ -44,7 +44,7 @@ class Encoder(Protocol):
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
 
     def cut(self, text: bytes, find: Find) -> list[Stretch]:
-        """Stretches of a text, in order: ordinary text and added tokens."""
+        """Cut a text into ordinary text and added tokens, in order."""
 
 
 class Decoder(Protocol):

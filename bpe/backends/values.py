@@ -137,7 +137,7 @@ class StopBefore:
 
 @dataclass(frozen=True)
 class CutSegments:
-    """The stretches of a shard between its cuts; see `RoundBackend.cut_segments`.
+    """The segments of a shard between its cuts; see `RoundBackend.cut_segments`.
 
     size: how many heavy pairs were used, one of the sizes offered.
     segments: run-coded, distinct, ascending by bytes, of 3 tokens or more. weights: of each.

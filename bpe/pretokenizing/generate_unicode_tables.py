@@ -1,11 +1,10 @@
 """Writes the Unicode tables of both backends from the `unicodedata2` package.
 
 Run as `python -m bpe.pretokenizing.generate_unicode_tables` in a checkout with the `test` extra
-installed. It writes `unicode_tables` (classes) and `normalization_tables`, each as a module in
-`bpe` and as a header in `bpe/native`. All are kept in the repository, so that neither the library
-nor its build needs the package. The version of the package is the Unicode version of every named
-scheme and
-normalizer: raising it makes other pre-tokens and so other tokenizers.
+installed. It writes `unicode_tables` (classes) and `normalization_tables`, each as a module beside
+this one and as a header in `bpe/native/scan`. All are kept in the repository, so that neither the
+library nor its build needs the package. The version of the package is the Unicode version of every
+named scheme and normalizer: raising it makes other pre-tokens and so other tokenizers.
 """
 
 from __future__ import annotations

@@ -115,8 +115,7 @@ class DocumentKeys:
 
         Args:
             batch: columns of `schemas.token_shards`, as `pipelines.shards.token_rows` makes them
-            for the
-                unit: in reading order, the unit's files as the dictionary of `source`.
+                for the unit: in reading order, the unit's files as the dictionary of `source`.
         """
         if not batch.num_rows:
             return np.zeros(0, np.uint64)

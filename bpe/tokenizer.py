@@ -30,8 +30,11 @@ from bpe.encoding.id_arrays import IdLists, Texts, binary_array
 from bpe.encoding.stream_encoder import StreamEncoder
 from bpe.encoding.token_offsets import EncodedText
 from bpe.encoding.tokenizer_model import TokenizerModel
-from bpe.errors import ModelFileError
+from bpe.engines.library_encoder import LibraryEncoder
+from bpe.engines.library_model import LibraryModel
+from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_json
+from bpe.formats.file_access import write_file
 from bpe.formats.golden import GoldenText, check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
 from bpe.formats.tokenizer_loading import read_tokenizer
@@ -57,10 +60,14 @@ class Tokenizer(Vocabulary):
     normal form. A tokenizer with added tokens that take the white space next to them is lossy too.
     """
 
-    def __init__(self, model: TokenizerModel, *, directory: PathLike | None = None) -> None:
+    def __init__(
+        self, model: TokenizerModel | LibraryModel, *, directory: PathLike | None = None
+    ) -> None:
         super().__init__(model)
         self._directory = None if directory is None else str(Path(directory).absolute())
-        self._documents = DocumentEncoder(model)
+        self._documents = (
+            LibraryEncoder(model) if isinstance(model, LibraryModel) else DocumentEncoder(model)
+        )
 
     # ---- making ----------------------------------------------------------------------------
 
@@ -132,7 +139,7 @@ class Tokenizer(Vocabulary):
 
     @classmethod
     def _checked(
-        cls, model: TokenizerModel, golden: Sequence[GoldenText], directory: PathLike
+        cls, model: TokenizerModel | LibraryModel, golden: Sequence[GoldenText], directory: PathLike
     ) -> Tokenizer:
         tokenizer = cls(model, directory=directory)
         check_golden(golden, tokenizer._documents.encode_ordinary)
@@ -227,7 +234,7 @@ class Tokenizer(Vocabulary):
             VocabularyError: the ids are not in merge order, or the format cannot hold the
                 vocabulary.
         """
-        tiktoken_ranks.write_tiktoken_ranks(self._model, path)
+        tiktoken_ranks.write_tiktoken_ranks(self._byte_level("a rank file"), path)
 
     def to_huggingface(self, path: PathLike) -> None:
         """Write a tokenizer.json that gives the same ids for all valid text.
@@ -237,7 +244,18 @@ class Tokenizer(Vocabulary):
         Raises:
             SettingsError: that library would read the pattern of `regex:PATTERN` differently.
         """
-        tokenizer_json.write_tokenizer_json(self._model, path)
+        if isinstance(self._model, LibraryModel) and self._model.engine == "tokenizers":
+            write_file(path, self._model.content)
+            return
+        tokenizer_json.write_tokenizer_json(self._byte_level("tokenizer.json"), path)
+
+    def _byte_level(self, form: str) -> TokenizerModel:
+        if isinstance(self._model, LibraryModel):
+            raise VocabularyError(
+                f"{form} cannot be written: this tokenizer is of another kind "
+                f"({self._model.kind}), and {self._model.engine} encodes with it"
+            )
+        return self._model
 
     # ---- what it is ------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.engines.library_model import LibraryModel
 from bpe.pretokenizing.schemes import Scheme
 from bpe.pretokenizing.utf8_text import utf8_bytes
 
@@ -20,11 +21,11 @@ class Vocabulary:
     text. Provenance, such as the training record, plays no part.
     """
 
-    def __init__(self, model: TokenizerModel) -> None:
+    def __init__(self, model: TokenizerModel | LibraryModel) -> None:
         self._model = model
 
     @property
-    def model(self) -> TokenizerModel:
+    def model(self) -> TokenizerModel | LibraryModel:
         """The whole content."""
         return self._model
 

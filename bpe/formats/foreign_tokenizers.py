@@ -6,13 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["describe_bytes", "describe_document"]
+__all__ = ["SENTENCEPIECE", "WORDPIECE", "describe_bytes", "describe_document"]
+
+SENTENCEPIECE = "a SentencePiece model (protobuf)"
+WORDPIECE = "a WordPiece vocabulary (BERT's vocab.txt)"
+"""What `describe_bytes` calls the kinds that another library reads."""
 
 _READABLE = (
     "a byte-level BPE tokenizer.json, a .tiktoken file, or a folder with vocab.json and merges.txt "
     "is read"
 )
 _LATER = f"{_READABLE}; a later version may read this kind"
+_BY_LIBRARY = "the library of its kind can encode with it"
 
 _SUBWORD_MODELS = {
     "Unigram": "a Unigram vocabulary (SentencePiece's default kind)",
@@ -56,9 +61,9 @@ def describe_bytes(data: bytes) -> tuple[str, str] | None:
         if data.startswith(beginning):
             return kind, remedy
     if _SENTENCEPIECE.match(data):
-        return "a SentencePiece model (protobuf)", _LATER
+        return SENTENCEPIECE, _BY_LIBRARY
     if _WORDPIECE.match(data):
-        return "a WordPiece vocabulary (BERT's vocab.txt)", _LATER
+        return WORDPIECE, _BY_LIBRARY
     return None
 
 
@@ -74,7 +79,7 @@ def describe_document(document: Mapping[str, Any]) -> tuple[str, str] | None:
     if isinstance(model.get("vocab"), list):
         kind = "Unigram"
     if isinstance(kind, str) and kind in _SUBWORD_MODELS:
-        return _SUBWORD_MODELS[kind], _LATER
+        return _SUBWORD_MODELS[kind], _BY_LIBRARY
     return _describe_bpe(document, model)
 
 
@@ -113,7 +118,7 @@ def _describe_bpe(document: Mapping[str, Any], model: Mapping[str, Any]) -> tupl
         found = f"byte-level BPE after other steps ({', '.join(steps)[:80]})"
     elif "ByteLevel" not in steps:
         found = "BPE over characters, and not over bytes"
-    return None if found is None else (found, _LATER)
+    return None if found is None else (found, _BY_LIBRARY)
 
 
 def _step_types(step: Any, members: str) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.engines.library_model import LibraryModel
 from bpe.errors import ModelFileError
 from bpe.formats.file_access import parse_json_object, read_file, read_text
 from bpe.formats.model_directory import (
@@ -28,13 +29,15 @@ PathLike = str | os.PathLike[str]
 _GOLDEN, _HUGGING_FACE = "golden.jsonl", "tokenizer.json"
 _TRANSFORMERS = "tokenizer_config.json"
 # Format versions: 3 is 2 with one file more.
-_CURRENT = (2, 3)
+_CURRENT = (2, 3, 4)
 _WITHOUT_TRANSFORMERS = (1, 2)
 # What a directory may have of its own: its version; more golden texts, and so other hashes.
-_OWN_FIELDS = frozenset({"files", "format_version"})
+_OWN_FIELDS = frozenset({"files", "format_version", "engine_version"})
 
 
-def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode) -> None:
+def check_model_files(
+    directory: PathLike, model: TokenizerModel | LibraryModel, encode: Encode
+) -> None:
     """Render the files of a model directory again, and compare.
 
     Files of an older format version may look otherwise: of those, vocabulary and merges are
@@ -61,7 +64,7 @@ def check_model_files(directory: PathLike, model: TokenizerModel, encode: Encode
             expected = data if is_current else b""
             _check_golden(read_file(path), expected, path)
         elif name == _HUGGING_FACE and not is_current:
-            if path.exists():
+            if path.exists() and isinstance(model, TokenizerModel):
                 _check_same_model(model, path)
         elif not path.exists() or read_file(path) != data:
             raise ModelFileError(

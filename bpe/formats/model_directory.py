@@ -9,6 +9,9 @@
                      tokenizer.json; since format version 3
     golden.jsonl     texts with their ids (`bpe.formats.golden`)
 
+The directory of a tokenizer that another library encodes holds that library's file in place of
+the first four (`bpe.formats.library_directory`); since format version 4.
+
 config.json is written last: a directory without it is not a tokenizer yet.
 """
 
@@ -27,6 +30,7 @@ from typing import Any
 
 from bpe.encoding.added_tokens import AddedToken, special_added_tokens
 from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.engines.library_model import LibraryModel
 from bpe.errors import InputError, ModelFileError, OutputError, SettingsError
 from bpe.formats.file_access import (
     decode_text,
@@ -51,6 +55,7 @@ from bpe.formats.gpt2_files import (
     render_merges,
     render_vocab,
 )
+from bpe.formats.library_directory import FILE_NAMES, read_library_model, render_library_files
 from bpe.formats.tokenizer_json import render_tokenizer_json
 from bpe.formats.transformers_config import render_transformers_config
 from bpe.pretokenizing.schemes import Scheme, get_scheme
@@ -69,11 +74,17 @@ __all__ = [
 
 CONFIG_NAME = "config.json"
 FORMAT_VERSION = 3
+LIBRARY_VERSION = 4
+"""Format version of the directory of a tokenizer that another library encodes."""
 
 _FORMAT = "beam-bpe tokenizer"
 _VOCAB, _MERGES, _HUGGING_FACE = "vocab.json", "merges.txt", "tokenizer.json"
 _TRANSFORMERS, _GOLDEN = "tokenizer_config.json", "golden.jsonl"
-MODEL_FILES = (_VOCAB, _MERGES, _HUGGING_FACE, _TRANSFORMERS, _GOLDEN, CONFIG_NAME)
+_LIBRARY_FILES = tuple(name for name in FILE_NAMES.values() if name != _HUGGING_FACE)
+MODEL_FILES = (
+    *(_VOCAB, _MERGES, _HUGGING_FACE, _TRANSFORMERS),
+    *(*_LIBRARY_FILES, _GOLDEN, CONFIG_NAME),
+)
 """Files of a model directory; config.json last, as it is written."""
 
 _REQUIRED = (_VOCAB, _MERGES, _GOLDEN)
@@ -106,12 +117,17 @@ def is_meant_as_model_directory(path: PathLike) -> bool:
         return True
 
 
-def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -> dict[str, bytes]:
+def render_model_files(
+    model: TokenizerModel | LibraryModel, encode: Encode, written_by: str
+) -> dict[str, bytes]:
     """Content of each file of a model directory by name, config.json last.
 
     encode: the model's own encoding of one document, for golden.jsonl. written_by: the program
     and its version, for the record.
     """
+    if isinstance(model, LibraryModel):
+        files, facts = render_library_files(model, encode)
+        return _with_config(files, LIBRARY_VERSION, written_by, facts)
     texts = [
         GoldenText(data, None)
         for data in default_texts(model.scheme, model.special_tokens)
@@ -128,10 +144,7 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
         without = None
     except InputError as error:
         without = str(error)
-    config = {
-        "format": _FORMAT,
-        "format_version": FORMAT_VERSION,
-        "written_by": written_by,
+    facts = {
         "digest": model.digest,
         "vocab_size": model.vocab_size,
         "scheme": model.scheme.name,
@@ -147,6 +160,19 @@ def render_model_files(model: TokenizerModel, encode: Encode, written_by: str) -
         "post_processor": model.post_processor,
         "training": model.training,
         "without_tokenizer_json": without,
+    }
+    return _with_config(files, FORMAT_VERSION, written_by, facts)
+
+
+def _with_config(
+    files: dict[str, bytes], version: int, written_by: str, facts: Mapping[str, Any]
+) -> dict[str, bytes]:
+    """The files, and the config.json that describes them."""
+    config = {
+        "format": _FORMAT,
+        "format_version": version,
+        "written_by": written_by,
+        **facts,
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
     }
     return {**files, CONFIG_NAME: _render_config(config)}
@@ -182,7 +208,9 @@ def write_model_directory(
         write_file(target / name, data)
 
 
-def read_model_directory(directory: PathLike) -> tuple[TokenizerModel, list[GoldenText]]:
+def read_model_directory(
+    directory: PathLike,
+) -> tuple[TokenizerModel | LibraryModel, list[GoldenText]]:
     """Model of a directory, and its golden texts, which are for the caller to check.
 
     Every file is compared with its sha256, the model with its digest. Raises `ModelFileError`
@@ -190,6 +218,17 @@ def read_model_directory(directory: PathLike) -> tuple[TokenizerModel, list[Gold
     """
     config = _read_config(directory)
     contents = _read_verified(directory, config)
+    if config["format_version"] == LIBRARY_VERSION:
+        config_path, golden_path = Path(directory, CONFIG_NAME), Path(directory, _GOLDEN)
+        golden = parse_golden(decode_text(contents[_GOLDEN], golden_path), golden_path)
+        return read_library_model(config, contents, config_path), golden
+    return _read_byte_level(directory, config, contents)
+
+
+def _read_byte_level(
+    directory: PathLike, config: Mapping[str, Any], files: Mapping[str, bytes]
+) -> tuple[TokenizerModel, list[GoldenText]]:
+    contents = {name: decode_text(data, Path(directory, name)) for name, data in files.items()}
     vocab_path, merges_path = Path(directory, _VOCAB), Path(directory, _MERGES)
     added, ordinary = _read_added_tokens(config, directory)
     vocab = parse_vocab(parse_json_object(contents[_VOCAB], vocab_path), vocab_path)
@@ -274,20 +313,21 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
             "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
         )
-    if config.get("format_version") not in (1, 2, FORMAT_VERSION):
+    if config.get("format_version") not in range(1, LIBRARY_VERSION + 1):
         raise ModelFileError(
             f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
-            f"1 to {FORMAT_VERSION}; it was written by {config.get('written_by')!r}: install that"
+            f"1 to {LIBRARY_VERSION}; it was written by {config.get('written_by')!r}: install that"
         )
     return config
 
 
-def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, str]:
+def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, bytes]:
     hashes = _member(config, "files", dict, directory)
-    for name in _REQUIRED:
+    is_library = config["format_version"] == LIBRARY_VERSION
+    for name in (_GOLDEN,) if is_library else _REQUIRED:
         if name not in hashes:
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' does not list {name}")
-    contents: dict[str, str] = {}
+    contents: dict[str, bytes] = {}
     for name, expected in hashes.items():
         if name not in MODEL_FILES:
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' lists {name!r}")
@@ -299,7 +339,7 @@ def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, 
                 f"{path}: sha256 is {found}, config.json says {expected}: the file was changed "
                 "after it was written; restore it, or write the directory again"
             )
-        contents[name] = decode_text(data, path)
+        contents[name] = data
     return contents
 
 

@@ -33,7 +33,12 @@ from bpe.formats.huggingface_patterns import (
 )
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 
-__all__ = ["read_tokenizer_json", "render_tokenizer_json", "write_tokenizer_json"]
+__all__ = [
+    "UnsupportedFileError",
+    "read_tokenizer_json",
+    "render_tokenizer_json",
+    "write_tokenizer_json",
+]
 
 PathLike = str | os.PathLike[str]
 
@@ -67,14 +72,14 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
     document = parse_json_object(decode_text(data, path), path)
     try:
         return _read_document(document, path)
-    except _RefusalError as refusal:
+    except UnsupportedFileError as refusal:
         what, remedy = describe_document(document) or (None, refusal.remedy)
         found = f": this is {what}" if what else ""
-        raise ModelFileError(f"{refusal}{found}; {remedy}") from None
+        raise UnsupportedFileError(f"{refusal}{found}; {remedy}") from None
 
 
-class _RefusalError(ModelFileError):
-    """What cannot be honoured, without the remedy."""
+class UnsupportedFileError(ModelFileError):
+    """The file asks for what the core cannot do exactly; another library may."""
 
     remedy = "give a file without it, or take it out if your texts do not need it"
 
@@ -165,7 +170,7 @@ def _member(parent: Mapping[str, Any], name: str, kind: type, path: PathLike) ->
     value = parent.get(name)
     if not isinstance(value, kind):
         found = "is missing" if value is None else f"is a {type(value).__name__}"
-        raise _RefusalError(f"{path}: {name!r} {found}, where a {kind.__name__} is expected")
+        raise UnsupportedFileError(f"{path}: {name!r} {found}, where a {kind.__name__} is expected")
     return value
 
 
@@ -188,7 +193,7 @@ def _steps_of(value: Any, members: str, setting: str, path: PathLike) -> list[di
     if not isinstance(steps, list) or not all(
         isinstance(step, dict) and isinstance(step.get("type"), str) for step in steps
     ):
-        raise _RefusalError(
+        raise UnsupportedFileError(
             f"{path}: {setting} is {shown(value)}, which is no step with a type, nor a Sequence of "
             f"such {members}"
         )
@@ -198,7 +203,7 @@ def _steps_of(value: Any, members: str, setting: str, path: PathLike) -> list[di
 def _refuse_unless(honoured: bool, path: PathLike, setting: str, value: object) -> None:  # noqa: FBT001
     if not honoured:
         text = shown(value) if not isinstance(value, str) else f'"{shown(value)[1:-1]}"'
-        raise _RefusalError(f"{path}: {setting} is {text}, which cannot be honoured exactly")
+        raise UnsupportedFileError(f"{path}: {setting} is {text}, which cannot be honoured exactly")
 
 
 def _check_decoder(decoder: Any, path: PathLike) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bpe.encoding.tokenizer_model import TokenizerModel
+from bpe.engines.library_model import LibraryModel
+from bpe.engines.loading import read_by_library, read_sentencepiece, read_wordpiece_vocab
 from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
 from bpe.formats.file_access import read_file
-from bpe.formats.foreign_tokenizers import describe_bytes
+from bpe.formats.foreign_tokenizers import SENTENCEPIECE, WORDPIECE, describe_bytes
 from bpe.formats.golden import GoldenText
-from bpe.formats.tokenizer_json import read_tokenizer_json
+from bpe.formats.tokenizer_json import UnsupportedFileError, read_tokenizer_json
 from bpe.pretokenizing.schemes import get_scheme
 
 __all__ = ["find_lone_pair", "find_published", "read_tokenizer"]
@@ -28,7 +30,7 @@ def read_tokenizer(
     *,
     pretokenizer: str | None = None,
     special_tokens: Mapping[str, int] | Sequence[str] | None = None,
-) -> tuple[TokenizerModel, list[GoldenText] | None]:
+) -> tuple[TokenizerModel | LibraryModel, list[GoldenText] | None]:
     """Model of the tokenizer at a path, of any format; see `Tokenizer.load` for the arguments.
 
     With the model of a model directory come its golden texts, for the caller to check.
@@ -48,13 +50,13 @@ def read_tokenizer(
         raise SettingsError(
             f"{path} says itself which tokens are special; leave special_tokens out"
         )
-    model, golden = _read_complete(location)
-    if pretokenizer not in (None, model.scheme.name):
+    complete, golden = _read_complete(location)
+    if pretokenizer not in (None, complete.scheme.name):
         raise SettingsError(
-            f"{path} is of pre-tokenizer {model.scheme.name!r}, and {pretokenizer!r} was asked "
+            f"{path} is of pre-tokenizer {complete.scheme.name!r}, and {pretokenizer!r} was asked "
             "for; leave it out"
         )
-    return model, golden
+    return complete, golden
 
 
 def find_lone_pair(path: PathLike) -> tuple[Path, Path] | None:
@@ -80,21 +82,28 @@ def _is_rank_file(location: Path) -> bool:
     )
 
 
-def _read_complete(location: Path) -> tuple[TokenizerModel, list[GoldenText] | None]:
-    """Read what holds its own scheme: a model directory, or a tokenizer.json."""
+def _read_complete(location: Path) -> tuple[TokenizerModel | LibraryModel, list[GoldenText] | None]:
+    """Read what holds its own scheme: a model directory, a tokenizer.json, or another kind."""
     if location.suffix == ".json":
-        return read_tokenizer_json(location), None
+        return _read_json(location), None
     if location.is_dir() and not model_directory.is_meant_as_model_directory(location):
         if (location / "tokenizer.json").is_file():
-            return read_tokenizer_json(location / "tokenizer.json"), None
-        _refuse_other_kinds(location)
+            return _read_json(location / "tokenizer.json"), None
+        for name in _OTHER_FILES:
+            other = _read_other_kind(location / name)
+            if other is not None:
+                return other, None
+        if (location / "tekken.json").is_file():
+            read_tokenizer_json(location / "tekken.json")
         sizes = _sizes_in(location)
         if sizes:
             shown = ", ".join(str(location / str(size)) for size in sizes)
             raise ModelFileError(f"{location} holds several sizes: give one of {shown}")
         _name_rank_files(location)
     elif not location.is_dir():
-        _refuse_other_kind(location)
+        other = _read_other_kind(location)
+        if other is not None:
+            return other, None
         found = "is none of a tokenizer's files" if location.exists() else "is not there"
         raise ModelFileError(
             f"{location} {found}: give a model directory, a .tiktoken file, a tokenizer.json, or a "
@@ -103,12 +112,12 @@ def _read_complete(location: Path) -> tuple[TokenizerModel, list[GoldenText] | N
     return model_directory.read_model_directory(location)
 
 
-def _refuse_other_kinds(folder: Path) -> None:
-    """Raise for a folder whose tokenizer is of a kind that is not read."""
-    for name in _OTHER_FILES:
-        _refuse_other_kind(folder / name)
-    if (folder / "tekken.json").is_file():
-        read_tokenizer_json(folder / "tekken.json")
+def _read_json(path: Path) -> TokenizerModel | LibraryModel:
+    """Model of a tokenizer.json: natively where that is exact, else by its library."""
+    try:
+        return read_tokenizer_json(path)
+    except UnsupportedFileError as refusal:
+        return read_by_library(path, refusal)
 
 
 def _name_rank_files(folder: Path) -> None:
@@ -123,10 +132,17 @@ def _name_rank_files(folder: Path) -> None:
         )
 
 
-def _refuse_other_kind(path: Path) -> None:
+def _read_other_kind(path: Path) -> LibraryModel | None:
+    """Model of a file of another kind; None for none, `ModelFileError` for one nobody reads."""
     kind = describe_bytes(read_file(path)) if path.is_file() else None
-    if kind is not None:
-        raise ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
+    if kind is None:
+        return None
+    refusal = ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
+    if kind[0] == SENTENCEPIECE:
+        return read_sentencepiece(path, refusal)
+    if kind[0] == WORDPIECE:
+        return read_wordpiece_vocab(path, refusal)
+    raise refusal
 
 
 def _sizes_in(location: Path) -> list[int]:

@@ -1,0 +1,1 @@
+"""Tokenizers of other kinds than byte-level BPE, encoded by the library that is their reference."""

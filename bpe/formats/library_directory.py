@@ -1,0 +1,86 @@
+"""A model directory of a tokenizer that another library encodes: its file, and how to check it.
+
+config.json      engine, the library's version and the file's name and sha256, added tokens
+tokenizer.json   or tokenizer.model: the file as it was
+golden.jsonl     texts with their ids
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bpe.engines.library import ENGINES, open_library
+from bpe.engines.library_model import LibraryModel
+from bpe.errors import ModelFileError
+from bpe.formats.golden import GoldenText, check_golden, default_texts, render_golden
+
+__all__ = ["FILE_NAMES", "read_library_model", "render_library_files"]
+
+FILE_NAMES = {"tokenizers": "tokenizer.json", "sentencepiece": "tokenizer.model"}
+"""Name of the file in a model directory, by engine."""
+
+_GOLDEN = "golden.jsonl"
+
+
+def render_library_files(
+    model: LibraryModel, encode: Callable[[bytes], Iterable[int]]
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Files of a model directory by name, and what config.json says of the model."""
+    texts = [GoldenText(data, None) for data in default_texts(model.scheme, model.special_tokens)]
+    files = {
+        FILE_NAMES[model.engine]: model.content,
+        _GOLDEN: render_golden(check_golden(texts, encode)),
+    }
+    facts = {
+        "digest": model.digest,
+        "engine": model.engine,
+        "engine_version": model.library.version,
+        "kind": model.kind,
+        "file": FILE_NAMES[model.engine],
+        "file_sha256": hashlib.sha256(model.content).hexdigest(),
+        "vocab_size": model.vocab_size,
+        "lossy": True,
+        "added_tokens": [token.to_json() for token in model.added_tokens],
+        "training": model.training,
+    }
+    return files, facts
+
+
+def read_library_model(
+    config: Mapping[str, Any], contents: Mapping[str, bytes], config_path: Path
+) -> LibraryModel:
+    """Model of a directory whose config.json names an engine.
+
+    contents: of the files that config.json lists, with right hashes.
+
+    Raises `ModelFileError` that names the field or the file; warns if the library has another
+    version than the one that wrote the directory.
+    """
+    engine, training = config.get("engine"), config.get("training")
+    if engine not in ENGINES or not isinstance(training, dict):
+        raise ModelFileError(
+            f"{config_path}: engine is {engine!r} and training is {str(training)[:80]!r}; an "
+            f"engine is one of {', '.join(ENGINES)}: write the directory again"
+        )
+    name = FILE_NAMES[engine]
+    if name not in contents:
+        raise ModelFileError(f"{config_path}: 'files' does not list {name}; write it again")
+    version = open_library(engine, contents[name]).version
+    if version != config.get("engine_version"):
+        warnings.warn(
+            f"{config_path}: the ids of this tokenizer are made by {engine}, and the directory was "
+            f"written with version {config.get('engine_version')!r}; here is {version!r}",
+            UserWarning,
+            stacklevel=5,
+        )
+    model = LibraryModel(engine, contents[name], training)
+    if model.digest != config.get("digest"):
+        raise ModelFileError(
+            f"{config_path}: the digest is {config.get('digest')!r}, the content of the directory "
+            f"has {model.digest!r}: config.json was changed after it was written"
+        )
+    return model

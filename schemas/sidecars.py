@@ -205,6 +205,24 @@ class OutputTotals:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EngineRecord:
+    """The library that made the ids, for a tokenizer of another kind than byte-level BPE.
+
+    Attributes:
+        name, version: of the library.
+        kind: what the tokenizer's file is.
+        file_sha256: sha256 (hex) of that file.
+        lossy: whether decoding may give other bytes than were encoded.
+    """
+
+    name: str
+    version: str
+    kind: str
+    file_sha256: str
+    lossy: bool
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """Manifest of a finished output; written after all other files.
 
@@ -220,6 +238,7 @@ class Manifest:
         totals: sums over all shards and units.
         shards: the sidecars, in order of unit, split and part.
         units: records of units for a global shuffle; otherwise empty.
+        engine: None where the program itself encoded.
         version: of this description.
     """
 
@@ -234,4 +253,5 @@ class Manifest:
     totals: OutputTotals
     shards: list[ShardSidecar]
     units: list[UnitRecord] = field(default_factory=list)
+    engine: EngineRecord | None = None
     version: int = MANIFEST_VERSION

@@ -9,6 +9,7 @@ from types import TracebackType
 import apache_beam as beam
 
 from bpe.backends.choice import get_backend
+from bpe.engines.library_model import LibraryModel
 from bpe.errors import OutputError
 from bpe.tokenizer import Tokenizer
 from bpe.version import __version__
@@ -32,7 +33,7 @@ from pipelines.shards.tokenizer_files import save_copy
 from pipelines.storage.output_files import join, prepare_output
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
 from pipelines.storage.output_lock import locked_output
-from schemas.sidecars import Manifest
+from schemas.sidecars import EngineRecord, Manifest
 
 __all__ = ["EncodeRun"]
 
@@ -176,4 +177,18 @@ class EncodeRun:
             code_version=__version__,
             backend=get_backend().name,
             listing=self._listing,
+            engine=_engine_of(self._tokenizer),
         )
+
+
+def _engine_of(tokenizer: Tokenizer) -> EngineRecord | None:
+    model = tokenizer.model
+    if not isinstance(model, LibraryModel):
+        return None
+    return EngineRecord(
+        name=model.engine,
+        version=model.library.version,
+        kind=model.kind,
+        file_sha256=model.file_sha256,
+        lossy=True,
+    )

@@ -30,7 +30,7 @@ from pipelines.storage.output_files import (
 )
 from pipelines.storage.output_layout import MANIFEST, REJECTS, UNIT_FOLDER
 from pipelines.storage.output_names import sidecar_name, unit_record_name
-from schemas.sidecars import Manifest, ShardSidecar, UnitRecord
+from schemas.sidecars import EngineRecord, Manifest, ShardSidecar, UnitRecord
 
 __all__ = ["read_sidecars", "read_unit_records", "write_manifest"]
 
@@ -43,6 +43,7 @@ def write_manifest(
     code_version: str,
     backend: str,
     listing: Mapping[str, int] | None = None,
+    engine: EngineRecord | None = None,
 ) -> Manifest:
     """Check the balance of documents and write the manifest, last of all files.
 
@@ -53,6 +54,7 @@ def write_manifest(
         code_version: of beam-bpe.
         backend: name of the compute backend; does not decide the shards.
         listing: `InputList.counts`, for the record.
+        engine: the library that made the ids, if one did.
 
     Raises:
         OutputError: a sidecar is missing, or documents in differ from documents out and rejects.
@@ -79,6 +81,7 @@ def write_manifest(
         totals=totals,
         shards=sidecars,
         units=units,
+        engine=engine,
     )
     write_atomically(output, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     remove_temporary_files(output)

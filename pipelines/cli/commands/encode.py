@@ -47,6 +47,7 @@ def run(arguments: Namespace) -> int:
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
     tokenizer = load_given_tokenizer(arguments)
+    job.tell_engine(tokenizer)
     job.tell_lossy(tokenizer, arguments.special_text)
     settings = _settings(arguments, tokenizer, read)
     job.tell_framing(tokenizer, settings.bos, settings.eos)

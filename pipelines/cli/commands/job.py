@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Mapping
 
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
+from bpe.engines.library_model import LibraryModel
 from bpe.errors import SettingsError
 from bpe.formats.framing import framing_of
 from bpe.tokenizer import Tokenizer
@@ -34,6 +36,7 @@ __all__ = [
     "resume_hint",
     "seconds_line",
     "special_text_lines",
+    "tell_engine",
     "tell_framing",
     "tell_lossy",
     "text_line",
@@ -42,6 +45,10 @@ __all__ = [
 
 _SHOWN_TOKENS = 5
 _KILOBYTE = 1000
+_TRIAL_SECONDS = 0.1
+_TRIAL_TEXTS = [
+    "The quick brown fox jumps over the lazy dog, 12 times; Straße, мир, 世界. " * 20
+] * 8
 
 
 def note(sentence: str) -> None:
@@ -213,6 +220,27 @@ def tell_lossy(tokenizer: Tokenizer, special_text: str = "text") -> None:
             f"note: tokens of this vocabulary take the white space next to them ({names}{more}): "
             "decoding does not give it back"
         )
+
+
+def tell_engine(tokenizer: Tokenizer) -> None:
+    """Note that another library encodes, how fast it is here, and whether it caches words.
+
+    Args:
+        tokenizer: of the run.
+    """
+    model = tokenizer.model
+    if not isinstance(model, LibraryModel):
+        return
+    start, size = time.perf_counter(), 0
+    while time.perf_counter() < start + _TRIAL_SECONDS:
+        size += sum(map(len, _TRIAL_TEXTS))
+        model.library.encode(_TRIAL_TEXTS, specials=False, threads=1)
+    rate = format_bytes(int(size / (time.perf_counter() - start)))
+    how = "each distinct word once" if model.library.words_apart else "document by document"
+    note(
+        f"note: {model.engine} {model.library.version} encodes ({model.kind}), {how}: about "
+        f"{rate}/s on one core"
+    )
 
 
 def tell_framing(tokenizer: Tokenizer, bos: int | None, eos: int | None) -> None:

@@ -93,6 +93,14 @@ class Vocabulary:
         return self._model.normalizer is not None or bool(self._model.lossy_tokens(special_text))
 
     @property
+    def reencodes(self) -> bool:
+        """Whether decoded text has the ids that it was decoded from.
+
+        Another library may decode to text that gives others: an unknown word to `[UNK]`, say.
+        """
+        return not isinstance(self._model, LibraryModel)
+
+    @property
     def training(self) -> dict[str, Any]:
         """Record of the training, as stored in the model directory; empty for imports."""
         return dict(self._model.training)

@@ -63,6 +63,7 @@ class Verified:
     Attributes:
         shards: files whose hash and content agree with the manifest.
         rows, tokens: in all shards.
+        reencodes: whether ids can be made again from what they decode to.
         encoded_again: rows whose ids were made again and agree; of packed rows, documents.
         passed_ids: ids of documents that are divided among rows, which get other ids alone.
         rejects_files: lists of rejected rows that agree with the counts.
@@ -75,6 +76,7 @@ class Verified:
     shards: int = 0
     rows: int = 0
     tokens: int = 0
+    reencodes: bool = True
     encoded_again: int = 0
     passed_ids: int = 0
     rejects_files: int = 0
@@ -114,6 +116,7 @@ def verify_output(
         shuffled=settings.shuffle != "none",
         left_out=_not_compared(manifest, settings),
         text_bytes=not tokenizer.is_lossy(settings.special_text),
+        reencodes=tokenizer.reencodes,
     )
     check = ShardCheck if settings.pack is None else PackedCheck
     streamed = _streamed_units(manifest, settings)

@@ -248,6 +248,8 @@ class ShardCheck:
     def _encode_again(self, batch: pa.RecordBatch, *, limit: int | None) -> int:
         """Encode the decoded text of rows that stand for themselves, up to so many ids or all."""
         checked = seen = 0
+        if not self._tokenizer.reencodes:
+            return 0
         policy = "allow" if self._settings.special_text == "allow" else "text"
         # Anywhere, but the same rows for who asks again.
         place = f"{self._sidecar.sha256} {self._facts.rows}"

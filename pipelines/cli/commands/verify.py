@@ -122,6 +122,13 @@ def _compared(again: EncodedAgain) -> str:
     return f"{which} encoded again from the input: the same rows, before the shuffle"
 
 
+def _why_none_again(done: Verified, *, full: bool) -> str:
+    if not done.reencodes:
+        return "the tokenizer's library does not decode to the text that was encoded"
+    unit = "whole document" if done.packed else "row"
+    return f"no {unit} stands alone{'' if full else ' in the sample (--full looks at all)'}"
+
+
 def _unchecked(done: Verified, again: EncodedAgain | None, *, full: bool) -> str:
     rest = "what the manifest says of program and backend"
     if again is not None and again.shards and again.units == again.all_units:
@@ -130,9 +137,7 @@ def _unchecked(done: Verified, again: EncodedAgain | None, *, full: bool) -> str
     if again is not None:
         items.append("the units that were not encoded again")
     if done.rows and not done.encoded_again:
-        unit = "whole document" if done.packed else "row"
-        sample = "" if full else " in the sample (--full looks at all)"
-        items.append(f"whether the texts get these ids: no {unit} stands alone{sample}")
+        items.append(f"whether the texts get these ids: {_why_none_again(done, full=full)}")
     if done.passed_ids:
         items.append(
             f"{counted(done.passed_ids, 'id')} of documents in several rows, which cannot be "

@@ -1,4 +1,4 @@
-"""Settings of a run as plain values: their digest, and how two runs' settings differ.
+"""Settings of a run as plain values, and their digest.
 
 Only what decides the output belongs in: never the backend, the runner or its workers.
 """
@@ -12,9 +12,8 @@ from typing import Any
 
 from pipelines.corpus.read_options import NULL_TEXT, ReadOptions
 
-__all__ = ["describe_differences", "digest_of", "reading_settings", "refused_rejects"]
+__all__ = ["digest_of", "reading_settings", "refused_rejects"]
 
-_LONGEST_VALUE = 200
 _POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records", "nulls")
 # What the patterns choose is in the list of inputs, which is recorded and compared itself.
 _LISTING = ("include", "exclude", "limit")
@@ -53,20 +52,3 @@ def digest_of(value: Any) -> str:
     """SHA-256 (hexadecimal) of a JSON value in its canonical spelling."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """One phrase per setting that differs, old value first: 'vocab_size: was 512, now 1024'."""
-    phrases = []
-    for name in sorted(old.keys() | new.keys()):
-        before, now = old.get(name), new.get(name)
-        if before != now:
-            phrases.append(f"{name}: was {_show(before)}, now {_show(now)}")
-    return phrases
-
-
-def _show(value: Any) -> str:
-    if value is None:
-        return "not given"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_VALUE else text[:_LONGEST_VALUE] + "…"

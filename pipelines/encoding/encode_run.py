@@ -10,17 +10,14 @@ import apache_beam as beam
 
 from bpe.backends.choice import get_backend
 from bpe.engines.library_model import LibraryModel
-from bpe.errors import OutputError
 from bpe.tokenizer import Tokenizer
 from bpe.version import __version__
 from pipelines.corpus.plan import Plan, Unit, create_units
 from pipelines.encoding.resume import (
-    Found,
-    begin_run,
+    EncodeFolder,
     find_finished_buckets,
     find_finished_units,
     find_read_units,
-    is_finished,
     remove_spills,
     remove_stale_files,
     remove_stale_units,
@@ -28,11 +25,10 @@ from pipelines.encoding.resume import (
 from pipelines.encoding.shuffle_buckets import Bucket, plan_buckets
 from pipelines.encoding.write_manifest import write_manifest
 from pipelines.shards.encode_settings import EncodeSettings
-from pipelines.shards.manifest import read_manifest
 from pipelines.shards.tokenizer_files import save_copy
-from pipelines.storage.output_files import join, prepare_output
+from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
-from pipelines.storage.output_lock import locked_output
+from pipelines.storage.run_folder import Claim, claimed
 from schemas.sidecars import EngineRecord, Manifest
 
 __all__ = ["EncodeRun"]
@@ -89,7 +85,7 @@ class EncodeRun:
         self.output = output
         self.settings = settings
         self.plan = plan
-        self.found = Found()
+        self.found: Claim[Manifest] = Claim()
         self.missing_units: list[Unit] = []
         self.missing_buckets: list[Bucket] = []
         self.kept = 0
@@ -101,18 +97,12 @@ class EncodeRun:
         self._open = ExitStack()
 
     def __enter__(self) -> EncodeRun:  # noqa: PYI034 - typing.Self needs Python 3.11
-        try:
-            prepare_output(self.output)
-        except OutputError:
-            if self._overwrite or not is_finished(self.output, self.settings, self.plan):
-                raise
-            self.found = Found(finished=True)
+        folder = EncodeFolder(self.output, self.settings, self.plan, overwrite=self._overwrite)
         with ExitStack() as stack:
+            self.found = stack.enter_context(claimed(folder))
+            self.manifest = self.found.record
             if not self.found.finished:
-                stack.enter_context(locked_output(self.output))
-                self._claim()
-            if self.found.finished:
-                self.manifest = read_manifest(self.output)
+                self._find_missing()
             self._open = stack.pop_all()
         return self
 
@@ -134,11 +124,8 @@ class EncodeRun:
         """The missing buckets of a global shuffle as a PCollection of JSON (bytes)."""
         return "Buckets" >> beam.Create([bucket.to_json() for bucket in self.missing_buckets])
 
-    def _claim(self) -> None:
-        """Mark the folder as this run's, and find what it lacks."""
-        self.found = begin_run(self.output, self.settings, self.plan, overwrite=self._overwrite)
-        if self.found.finished:
-            return
+    def _find_missing(self) -> None:
+        """Put the tokenizer there, and find what the folder lacks."""
         save_copy(self._tokenizer, join(self.output, TOKENIZER_FOLDER))
         if self.settings.shuffle == "global":
             self._find_missing_buckets()

@@ -12,12 +12,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from bpe.errors import BpeError, OutputError
 from pipelines.corpus.plan import Plan, Unit
-from pipelines.corpus.settings import describe_differences, refused_rejects
+from pipelines.corpus.settings import refused_rejects
 from pipelines.encoding.shuffle_buckets import Bucket
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import (
@@ -39,15 +38,7 @@ from pipelines.storage.output_files import (
     remove_empty_folder,
     remove_temporary_files,
 )
-from pipelines.storage.output_folder import (
-    delete_rejects,
-    find_run,
-    has_old_layout,
-    read_run,
-    refuse_foreign_files,
-    refuse_other_command,
-    write_run,
-)
+from pipelines.storage.output_folder import delete_rejects, find_run, has_old_layout
 from pipelines.storage.output_layout import (
     MANIFEST,
     OLD_FILES,
@@ -60,102 +51,84 @@ from pipelines.storage.output_layout import (
     UNIT_FOLDER,
 )
 from pipelines.storage.output_names import SHARD_FILE, sidecar_name, spill_name, unit_record_name
-from pipelines.storage.wording import counted
+from pipelines.storage.run_folder import Claim, Run, refuse_changes
+from pipelines.storage.wording import counted, describe_differences
 from schemas.run_record import InputRecord, RunRecord
 from schemas.sidecars import Manifest, UnitTotals
 
 __all__ = [
-    "Found",
-    "begin_run",
+    "EncodeFolder",
     "find_finished_buckets",
     "find_finished_units",
     "find_read_units",
-    "is_finished",
     "remove_spills",
     "remove_stale_files",
     "remove_stale_units",
 ]
 
-_COMMAND = "encode"
 # Spills and records of units, in folders of their own.
 _UNIT_FILE = re.compile(r"unit-(\d{5,})\.(?:arrow|json)")
 _HASHING_THREADS = 4
 
 
-@dataclass(frozen=True)
-class Found:
-    """What a run found in its output folder.
-
-    Attributes:
-        finished: a manifest with equal settings and inputs is there: nothing to do.
-        resumed: an unfinished run with equal settings is there.
-        notes: sentences for the user.
-    """
-
-    finished: bool = False
-    resumed: bool = False
-    notes: tuple[str, ...] = ()
-
-
-def begin_run(output: str, settings: EncodeSettings, plan: Plan, *, overwrite: bool) -> Found:
-    """Compare the output folder with this run, and mark it as this run's.
+class EncodeFolder(Run[Manifest]):
+    """The output folder of an encode run.
 
     Args:
-        output: a folder that can be written (`output_files.prepare_output`).
+        output: the folder.
         settings: of this run.
         plan: of this run.
         overwrite: remove what an earlier run made, whatever its settings.
-
-    Raises:
-        OutputError: the folder holds the shards of other settings or inputs, or files that are not
-            ours; the text names what differs.
     """
-    wanted = RunRecord(command=_COMMAND, settings=settings.to_dict(), inputs=input_record(plan))
-    if overwrite:
-        refuse_other_command(output, _COMMAND)
-        _remove_everything(output, _splits_before(output) | set(settings.split_names))
-    earlier = None if overwrite else read_run(output, _COMMAND)
-    if earlier is None:
-        if not overwrite:
-            refuse_foreign_files(output)
-        write_run(output, wanted)
-        return Found()
-    if earlier != wanted and _holds_nothing(output):
-        # A run that failed at once, say by a wrong setting, is not in the way of the right one.
-        _remove_everything(output, _splits_before(output))
-        write_run(output, wanted)
-        return Found()
-    _refuse_other_settings(output, earlier, wanted)
-    changed = _changed_files(earlier.inputs, wanted.inputs)
-    notes = (
-        [f"{counted(len(changed), 'input file')} changed since, such as {changed[0]}"]
-        if changed
-        else []
-    )
-    if exists(join(output, MANIFEST)) and not changed:
-        fault = _find_fault(output, settings)
-        if fault is None:
-            # The run that finished it may have been killed before it had removed its own.
-            remove_temporary_files(output)
-            return Found(finished=True)
-        notes.append(f"{fault}; making it again")
-    delete_files(output, [MANIFEST])
-    write_run(output, wanted)
-    return Found(resumed=True, notes=tuple(notes))
+
+    def __init__(
+        self, output: str, settings: EncodeSettings, plan: Plan, *, overwrite: bool = False
+    ) -> None:
+        inputs, values = input_record(plan), settings.to_dict()
+        wanted = RunRecord(command="encode", settings=values, inputs=inputs)
+        super().__init__(output, wanted, overwrite=overwrite)
+        self._settings = settings
+
+    def compare(self, earlier: RunRecord) -> Claim[Manifest]:
+        """What an earlier run left; a damaged output is an unfinished one."""
+        if earlier != self.wanted and _holds_nothing(self.output):
+            # A run that failed at once, say by a wrong setting, is not in the way of the right one.
+            return Claim()
+        _refuse_other_settings(self.output, earlier, self.wanted)
+        changed = _changed_files(earlier.inputs, self.wanted.inputs)
+        if changed:
+            files = counted(len(changed), "input file")
+            return Claim("resumed", (f"{files} changed since, such as {changed[0]}",))
+        if not exists(join(self.output, MANIFEST)):
+            return Claim("resumed")
+        found = _find_manifest(self.output, self._settings)
+        if isinstance(found, str):
+            return Claim("resumed", (f"{found}; making it again",))
+        return Claim("finished", record=found)
+
+    def clear(self) -> None:
+        """Remove what this command makes; other files of the folder are the user's."""
+        output, split_names = self.output, _splits_before(self.output)
+        if self.overwrite:
+            split_names |= set(self._settings.split_names)
+        # The manifest goes first: without it nobody takes the rest for finished.
+        delete_files(output, [MANIFEST])
+        delete_files(output, list(list_shards(output, tuple(split_names))))
+        delete_rejects(output, folder=REJECTS)
+        remove_spills(output)
+        _remove_unit_files(output, UNIT_FOLDER, frozenset())
+        if has_old_layout(output):
+            _remove_old_files(output, split_names)
+        remove_temporary_files(output)
+
+    def begin(self) -> None:
+        """Write the record of the run, in a folder that is not finished."""
+        delete_files(self.output, [MANIFEST])
+        super().begin()
 
 
-def is_finished(output: str, settings: EncodeSettings, plan: Plan) -> bool:
-    """Whether the output of this run is there, in a folder that may not be writable."""
-    wanted = RunRecord(command=_COMMAND, settings=settings.to_dict(), inputs=input_record(plan))
-    try:
-        same = read_run(output, _COMMAND) == wanted
-        return same and exists(join(output, MANIFEST)) and _find_fault(output, settings) is None
-    except OutputError:
-        return False
-
-
-def _find_fault(output: str, settings: EncodeSettings) -> str | None:
-    """What a folder with a manifest lacks, in a phrase; None if it is finished.
+def _find_manifest(output: str, settings: EncodeSettings) -> Manifest | str:
+    """The manifest of a finished folder; of another one, what it lacks, in a phrase.
 
     Sizes of files stand for their content here; `beam-bpe verify` looks into them.
     """
@@ -185,7 +158,7 @@ def _find_fault(output: str, settings: EncodeSettings) -> str | None:
         same = load_copy(folder).digest == settings.tokenizer_digest
     except BpeError:
         same = False
-    return None if same else f"{folder} is not the tokenizer of the shards"
+    return manifest if same else f"{folder} is not the tokenizer of the shards"
 
 
 def _changed_files(old: list[InputRecord], new: list[InputRecord]) -> list[str]:
@@ -194,12 +167,11 @@ def _changed_files(old: list[InputRecord], new: list[InputRecord]) -> list[str]:
 
 
 def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
-    differences = describe_differences(earlier.settings, wanted.settings)
-    if differences:
-        raise OutputError(
-            f"--output {output}: holds shards made with other settings ({'; '.join(differences)}); "
-            "give the same settings to go on, another folder, or --overwrite to start again"
-        )
+    refuse_changes(
+        f"--output {output}: holds shards made with other settings",
+        describe_differences(earlier.settings, wanted.settings),
+        "give the same settings to go on, another folder, or --overwrite to start again",
+    )
     old_paths = [entry["path"] for entry in earlier.inputs]
     new_paths = [entry["path"] for entry in wanted.inputs]
     if old_paths != new_paths:
@@ -240,19 +212,6 @@ def _splits_before(output: str) -> set[str]:
         earlier = None
     splits = earlier.settings.get("splits") if earlier is not None else None
     return {"", *(str(split[0]) for split in splits or [])}
-
-
-def _remove_everything(output: str, split_names: set[str]) -> None:
-    """Remove what this command makes; other files of the folder are the user's."""
-    # The manifest goes first: without it nobody takes the rest for finished.
-    delete_files(output, [MANIFEST])
-    delete_files(output, list(list_shards(output, tuple(split_names))))
-    delete_rejects(output, folder=REJECTS)
-    remove_spills(output)
-    _remove_unit_files(output, UNIT_FOLDER, frozenset())
-    if has_old_layout(output):
-        _remove_old_files(output, split_names)
-    remove_temporary_files(output)
 
 
 def _remove_old_files(output: str, split_names: set[str]) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from bpe.errors import BpeError, OutputError
-from pipelines.corpus.settings import describe_differences
 from pipelines.exports.export_folder import ExportFolder
 from pipelines.exports.protocol import Export, Written
 from pipelines.exports.shard_source import ShardSource
@@ -25,28 +22,22 @@ from pipelines.storage.output_files import (
     remove_temporary_files,
     write_atomically,
 )
-from pipelines.storage.output_folder import (
-    read_run,
-    refuse_foreign_files,
-    refuse_other_command,
-    write_run,
-)
 from pipelines.storage.output_layout import ENCODE_RUN, MANIFEST, OLD_MANIFEST, RUN
 from pipelines.storage.records import read_record
+from pipelines.storage.run_folder import Claim, Run, refuse_changes
+from pipelines.storage.wording import describe_differences
 from schemas.export_record import EXPORT_VERSION, ExportRecord
 from schemas.run_record import InputRecord, RunRecord
 
 __all__ = [
     "EXPORT_RECORD",
-    "begin_export",
+    "ExportRun",
     "describe_export",
-    "find_export",
     "refuse_inside",
     "run_export",
 ]
 
 EXPORT_RECORD = "export.json"
-_COMMAND = "export"
 # One of them is in each output of encode, of earlier versions too.
 _RECORDS = (ENCODE_RUN, MANIFEST, RUN, OLD_MANIFEST)
 
@@ -61,46 +52,28 @@ def describe_export(target: str, export: Export, source: ShardSource) -> RunReco
         "dtype": export.dtype(source).name,
     }
     made_of: InputRecord = {"path": source.directory, "identity": source.digest}
-    return RunRecord(command=_COMMAND, settings=settings, inputs=[made_of])
+    return RunRecord(command="export", settings=settings, inputs=[made_of])
 
 
-def begin_export(
-    output: str, wanted: RunRecord, patterns: Sequence[re.Pattern[str]], *, overwrite: bool
-) -> ExportRecord | None:
-    """Compare the output folder with this export, and mark it as this export's.
+class ExportRun(Run[ExportRecord]):
+    """An export in its output folder; see `Run` for the arguments.
 
-    Args:
-        output: a folder that can be written (`output_files.prepare_output`), and is locked.
-        wanted: of this export.
-        patterns: the names that exports of any format give; with `overwrite`, or in a folder that
-            is an export's, such files are removed before work.
-        overwrite: replace an earlier export, whatever its settings.
-
-    Returns:
-        The record of a finished export with equal settings, of which all files are there: nothing
-        is to be done. None otherwise.
-
-    Raises:
-        OutputError: the folder holds something else, or an export with other settings; names it.
+    `made` has the names that exports of any format give. Such files are removed before work.
     """
-    if overwrite:
-        refuse_other_command(output, _COMMAND, patterns)
-    earlier = None if overwrite else read_run(output, _COMMAND)
-    if earlier is not None:
-        _refuse_other_settings(output, earlier, wanted)
-        found = _find_finished(output)
-        if found is not None:
-            remove_temporary_files(output)
-            return found
-    elif not overwrite:
-        refuse_foreign_files(output)
-    delete_files(output, [EXPORT_RECORD])
-    names = list_files(output)
-    ours = [name for name in names if any(pattern.fullmatch(name) for pattern in patterns)]
-    delete_files(output, ours)
-    remove_temporary_files(output)
-    write_run(output, wanted)
-    return None
+
+    def compare(self, earlier: RunRecord) -> Claim[ExportRecord]:
+        """An export of which a file is missing is made anew."""
+        _refuse_other_settings(self.output, earlier, self.wanted)
+        found = _find_finished(self.output)
+        return Claim() if found is None else Claim("finished", record=found)
+
+    def clear(self) -> None:
+        """Remove the files of an export; the record goes first."""
+        delete_files(self.output, [EXPORT_RECORD])
+        names = list_files(self.output)
+        ours = [name for name in names if any(pattern.fullmatch(name) for pattern in self.made)]
+        delete_files(self.output, ours)
+        remove_temporary_files(self.output)
 
 
 def refuse_inside(output: str) -> None:
@@ -118,14 +91,6 @@ def refuse_inside(output: str) -> None:
             raise OutputError(
                 f"--output {output}: lies in {folder}, which {place.what}; choose a folder outside"
             )
-
-
-def find_export(output: str, wanted: RunRecord) -> ExportRecord | None:
-    """The record of this export, if it is finished, in a folder that may not be writable."""
-    try:
-        return _find_finished(output) if read_run(output, _COMMAND) == wanted else None
-    except OutputError:
-        return None
 
 
 def run_export(
@@ -172,11 +137,11 @@ def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -
         before, now = earlier.inputs[0]["path"], wanted.inputs[0]["path"]
         other = f"was {before}, now {now}" if before != now else f"{now} holds other shards now"
         differences.append(f"source: {other}")
-    if differences:
-        raise OutputError(
-            f"--output {output}: holds an export with other settings ({'; '.join(differences)}); "
-            "choose another folder, or --overwrite to replace it"
-        )
+    refuse_changes(
+        f"--output {output}: holds an export with other settings",
+        differences,
+        "choose another folder, or --overwrite to replace it",
+    )
 
 
 def _find_finished(output: str) -> ExportRecord | None:

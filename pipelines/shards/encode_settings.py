@@ -11,8 +11,9 @@ import msgspec
 from bpe.errors import SettingsError
 from pipelines.corpus.plan import Plan
 from pipelines.corpus.read_options import ReadOptions
-from pipelines.corpus.settings import describe_differences, digest_of, reading_settings
+from pipelines.corpus.settings import digest_of, reading_settings
 from pipelines.storage.output_names import Split, check_splits
+from pipelines.storage.wording import describe_differences
 
 __all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings", "RunTarget"]
 

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-__all__ = ["LARGEST_NUMBER", "LONGEST_NUMBER", "counted", "shown_value", "whole_number"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "LONGEST_NUMBER",
+    "counted",
+    "describe_differences",
+    "shown_value",
+    "whole_number",
+]
 
 LARGEST_NUMBER = 2**63 - 1
 """Numbers and sizes go into 64-bit integers."""
@@ -16,6 +25,7 @@ LONGEST_NUMBER = 40
 
 _NUMBER = re.compile(r"-?\d+", re.ASCII)
 _SHOWN = 60
+_LONGEST_SETTING = 200
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
@@ -59,3 +69,20 @@ def whole_number(least: int = 1, most: int = LARGEST_NUMBER) -> Callable[[str], 
 def shown_value(text: str) -> str:
     """A value for a message, shortened if it is very long."""
     return repr(text) if len(text) <= _SHOWN else f"{text[:_SHOWN]!r}…"
+
+
+def describe_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """One phrase per setting that differs, old value first: 'vocab_size: was 512, now 1024'."""
+    phrases = []
+    for name in sorted(old.keys() | new.keys()):
+        before, now = old.get(name), new.get(name)
+        if before != now:
+            phrases.append(f"{name}: was {_setting(before)}, now {_setting(now)}")
+    return phrases
+
+
+def _setting(value: Any) -> str:
+    if value is None:
+        return "not given"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONGEST_SETTING else text[:_LONGEST_SETTING] + "…"

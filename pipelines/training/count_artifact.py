@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from bpe.errors import CountTableError, OutputError
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import check_rejects, rejected_rows
-from pipelines.corpus.settings import describe_differences, digest_of
+from pipelines.corpus.settings import digest_of
 from pipelines.corpus.unit_reports import (
     REPORT_FOLDER,
     UnitReport,
@@ -46,7 +46,6 @@ from pipelines.storage.output_files import (
 from pipelines.storage.output_folder import delete_rejects
 from pipelines.storage.output_names import BUCKET_FILE
 from pipelines.storage.records import read_record
-from pipelines.storage.wording import counted
 from schemas.count_manifest import (
     COUNTS_FORMAT,
     COUNTS_VERSION,
@@ -64,7 +63,6 @@ __all__ = [
     "load_counts",
     "open_counts",
     "read_count_manifest",
-    "refuse_other_counts",
     "remove_count_leftovers",
 ]
 
@@ -248,33 +246,6 @@ def read_count_manifest(directory: str) -> CountManifest | None:
             f"{path}: is a {manifest.format!r}, expected {COUNTS_FORMAT!r}; {_COUNT_AGAIN}"
         )
     return manifest
-
-
-def refuse_other_counts(
-    directory: str,
-    manifest: CountManifest,
-    settings: Mapping[str, Any],
-    inputs: list[InputRecord],
-) -> None:
-    """Check that a table that is already there was counted with these settings on these files.
-
-    Raises:
-        OutputError: it was not; names each setting with old and new value.
-    """
-    differences = describe_differences(manifest.settings, settings)
-    old, new = manifest.inputs, inputs
-    if old != new:
-        changed = [each for each in [*old, *new] if each not in old or each not in new]
-        path = changed[0]["path"] if changed else "the order of files"
-        differences.append(
-            f"inputs: was {counted(len(old), 'file')}, now {len(new)}; {path} is new, gone or "
-            "changed"
-        )
-    if differences:
-        raise OutputError(
-            f"{directory}: holds counts made with other settings ({'; '.join(differences)}); "
-            "give the same settings, another --output, or --overwrite to count again"
-        )
 
 
 def open_counts(directory: str) -> CountArtifact:

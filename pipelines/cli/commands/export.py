@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from bpe.errors import BpeError, OutputError, SettingsError
+from bpe.errors import BpeError, SettingsError
 from bpe.version import __version__
 from pipelines.cli.commands import job
 from pipelines.exports import EXPORTS, Export, ExportOptions, ShardSource
 from pipelines.exports.export_run import (
-    begin_export,
+    ExportRun,
     describe_export,
-    find_export,
     refuse_inside,
     run_export,
 )
@@ -26,9 +25,9 @@ from pipelines.runners.progress import (
 from pipelines.shards.manifest import read_manifest
 from pipelines.shards.shards_of_split import split_names
 from pipelines.shards.tokenizer_files import load_copy
-from pipelines.storage.output_files import join, prepare_output
+from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
-from pipelines.storage.output_lock import locked_output
+from pipelines.storage.run_folder import claimed
 from pipelines.storage.wording import counted
 from schemas.export_record import ExportRecord
 from schemas.run_record import RunRecord
@@ -73,20 +72,11 @@ def _make(
 ) -> tuple[ExportRecord, bool]:
     """The record of the export, and whether it was there already."""
     output = arguments.output
-    try:
-        prepare_output(output)
-    except OutputError:
-        found = None if arguments.overwrite else find_export(output, wanted)
-        if found is None:
-            raise
-        return found, True
-    with locked_output(output):
-        patterns = [each.file_names for each in EXPORTS.values()]
-        found = begin_export(output, wanted, patterns, overwrite=arguments.overwrite)
-        if found is not None:
-            return found, True
-        code_version = __version__
-        return run_export(export, source, output, wanted, code_version=code_version), False
+    made = [each.file_names for each in EXPORTS.values()]
+    with claimed(ExportRun(output, wanted, overwrite=arguments.overwrite, made=made)) as found:
+        if found.record is not None:
+            return found.record, True
+        return run_export(export, source, output, wanted, code_version=__version__), False
 
 
 def _options(arguments: Namespace) -> ExportOptions:

@@ -28,20 +28,15 @@ from pipelines.cli.commands.train_job import (
 from pipelines.cli.commands.train_merges import make_models, sample_of
 from pipelines.cli.commands.train_summary import print_summary
 from pipelines.corpus.plan import make_plan
-from pipelines.corpus.settings import describe_differences, digest_of
+from pipelines.corpus.settings import digest_of
 from pipelines.runners.progress import Stopwatch
 from pipelines.runners.runner_setup import runner_name
 from pipelines.shards.manifest import file_sha256, input_record
 from pipelines.shards.tokenizer_files import clear_model, find_models, load_copy
-from pipelines.storage.output_files import exists, join, prepare_output, remove_temporary_files
-from pipelines.storage.output_folder import (
-    delete_rejects,
-    read_run,
-    refuse_foreign_files,
-    refuse_other_command,
-    write_run,
-)
-from pipelines.storage.output_lock import locked_output
+from pipelines.storage.output_files import exists, join, remove_temporary_files
+from pipelines.storage.output_folder import delete_rejects
+from pipelines.storage.run_folder import Claim, Run, claimed, refuse_changes
+from pipelines.storage.wording import describe_differences
 from pipelines.training.count_artifact import (
     CountArtifact,
     clear_counts,
@@ -56,8 +51,6 @@ from schemas.run_record import RunRecord
 
 __all__ = ["run"]
 
-_COMMAND = "train"
-
 
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.cli.arguments` for the options."""
@@ -68,28 +61,20 @@ def run(arguments: Namespace) -> int:
     if arguments.from_counts:
         counting = this.settings.counting
         given = load_given_counts(arguments.from_counts, counting, arguments.pretokenizer)
-    record: dict[str, Any] = {
+    record = {
         "settings": this.settings.to_dict(),
         "inputs": _describe_inputs(this, given),
         "golden": _golden_digest(arguments.golden),
     }
-    finished = f"{this.output} is finished, with equal settings and input: nothing to do"
-    try:
-        prepare_output(this.output)
-    except OutputError:
-        if arguments.overwrite or not _is_there(this, record):
-            raise
-        job.note(finished)
-        return 0
-    with locked_output(this.output), closing(this.dask):
-        if _begin(this, record):
-            _remove_leftovers(this)
-            job.note(finished)
+    folder = _TrainFolder(this, record)
+    with claimed(folder) as found, closing(this.dask):
+        if found.finished:
+            job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
             return 0
         text_read = _will_read_text(this)
         models, totals = make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
-        _remove_leftovers(this)
+        folder.tidy()
     print_summary(
         *(this.output, this.settings, models, totals, this.listing, watch.seconds),
         text_read=text_read,
@@ -105,31 +90,52 @@ def _will_read_text(this: TrainJob) -> bool:
     return read_count_manifest(join(this.output, COUNTS_FOLDER)) is None
 
 
-def _begin(this: TrainJob, record: Mapping[str, Any]) -> bool:
-    """Make the output folder this run's; returns whether all models are there already.
+class _TrainFolder(Run[None]):
+    """The output folder of a training, which is finished when it holds all models.
 
-    Raises:
-        OutputError: the folder is another command's, of other settings, or holds files of others.
+    Args:
+        this: the command.
+        record: the beginning of each tokenizer's training record.
     """
-    if this.arguments.overwrite:
-        refuse_other_command(this.output, _COMMAND)
-        _clear_output(this)
-    elif read_run(this.output, _COMMAND) is None:
-        refuse_foreign_files(this.output)
-    elif _is_finished(this, record):
-        return True
-    inputs = input_record(this.plan) if this.plan else []
-    settings = this.settings.to_dict()
-    write_run(this.output, RunRecord(command=_COMMAND, settings=settings, inputs=inputs))
-    return False
 
+    def __init__(self, this: TrainJob, record: Mapping[str, Any]) -> None:
+        inputs = input_record(this.plan) if this.plan else []
+        wanted = RunRecord(command="train", settings=this.settings.to_dict(), inputs=inputs)
+        super().__init__(this.output, wanted, overwrite=this.arguments.overwrite)
+        self._record = record
+        self._sizes = this.settings.vocab_sizes
 
-def _is_there(this: TrainJob, record: Mapping[str, Any]) -> bool:
-    """Whether all models are there, in a folder that may not be writable."""
-    try:
-        return read_run(this.output, _COMMAND) is not None and _is_finished(this, record)
-    except OutputError:
-        return False
+    def compare(self, earlier: RunRecord) -> Claim[None]:
+        """The models that are there decide; steps compare the counts and rounds."""
+        del earlier
+        wanted = _flatten(self._record, self.output)
+        present = find_models(self.output)
+        for path in present:
+            found = _flatten(_load_earlier(path).training, path)
+            refuse_changes(
+                f"--output {path}: holds a tokenizer trained with other settings",
+                describe_differences(found, wanted),
+                "give the same settings, another folder, or --overwrite to train again",
+            )
+        return Claim("finished" if len(present) == len(self._sizes) else "resumed")
+
+    def clear(self) -> None:
+        """Remove all that the command makes."""
+        for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+            clear_counts(join(self.output, folder))
+        clear_model(join(self.output, FIRST_STAGE))
+        clear_rounds(join(self.output, ROUNDS_FOLDER))
+        delete_rejects(self.output)
+        for directory in find_models(self.output):
+            clear_model(directory)
+
+    def tidy(self) -> None:
+        """Remove what served the work, also of a run that was killed when it had finished that."""
+        clear_rounds(join(self.output, ROUNDS_FOLDER))
+        for folder in (COUNTS_FOLDER, SECOND_COUNTS):
+            remove_count_leftovers(join(self.output, folder))
+        for folder in (self.output, join(self.output, FIRST_STAGE), *find_models(self.output)):
+            remove_temporary_files(folder)
 
 
 def _prepare(arguments: Namespace) -> TrainJob:
@@ -231,45 +237,6 @@ def _golden_digest(path: str | None) -> str | None:
     if not exists(path):
         raise SettingsError(f"--golden {path}: there is no such file")
     return file_sha256(path)
-
-
-def _clear_output(this: TrainJob) -> None:
-    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
-        clear_counts(join(this.output, folder))
-    clear_model(join(this.output, FIRST_STAGE))
-    clear_rounds(join(this.output, ROUNDS_FOLDER))
-    delete_rejects(this.output)
-    for directory in find_models(this.output):
-        clear_model(directory)
-
-
-def _remove_leftovers(this: TrainJob) -> None:
-    """Remove what served the work, also of a run that was killed when it had finished that."""
-    clear_rounds(join(this.output, ROUNDS_FOLDER))
-    for folder in (COUNTS_FOLDER, SECOND_COUNTS):
-        remove_count_leftovers(join(this.output, folder))
-    for folder in (this.output, join(this.output, FIRST_STAGE), *find_models(this.output)):
-        remove_temporary_files(folder)
-
-
-def _is_finished(this: TrainJob, record: Mapping[str, Any]) -> bool:
-    """Whether all models are there already.
-
-    Raises:
-        OutputError: a model of other settings or other input is there; names what differs.
-    """
-    wanted = _flatten(record, this.output)
-    present = find_models(this.output)
-    for path in present:
-        earlier = _load_earlier(path).training
-        differences = describe_differences(_flatten(earlier, path), wanted)
-        if differences:
-            raise OutputError(
-                f"--output {path}: holds a tokenizer trained with other settings "
-                f"({'; '.join(differences)}); give the same settings, another folder, or "
-                "--overwrite to train again"
-            )
-    return len(present) == len(this.settings.vocab_sizes)
 
 
 def _load_earlier(path: str) -> Tokenizer:

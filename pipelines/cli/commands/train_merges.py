@@ -24,6 +24,7 @@ from pipelines.runners.progress import format_bytes, format_count, show_merges, 
 from pipelines.shards.manifest import input_record
 from pipelines.shards.tokenizer_files import is_finished_model, load_copy
 from pipelines.storage.output_files import join, list_files
+from pipelines.storage.run_folder import Step, claim
 from pipelines.storage.wording import counted
 from pipelines.training.count_artifact import (
     CountArtifact,
@@ -32,7 +33,6 @@ from pipelines.training.count_artifact import (
     load_counts,
     open_counts,
     read_count_manifest,
-    refuse_other_counts,
 )
 from pipelines.training.count_words import CountWords, WriteCountTable
 from pipelines.training.raw_documents import text_bytes, train_raw_sizes
@@ -61,13 +61,13 @@ _FEWEST_BUCKETS, _MOST_BUCKETS = 8, 256
 _PER_WORD = 16
 
 
-def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, Any]) -> Models:
+def make_models(this: TrainJob, given: CountArtifact | None, record: Mapping[str, Any]) -> Models:
     """Count or read, and train; returns the tokenizers by size, and the totals of what was read.
 
     Args:
         this: the command.
         given: the table of --from-counts, whose words need not be loaded; None without one.
-        record: of the training; is added to.
+        record: the beginning of each tokenizer's training record.
 
     Raises:
         BpeError: of any kind.
@@ -83,11 +83,11 @@ def make_models(this: TrainJob, given: CountArtifact | None, record: dict[str, A
     else:
         folder = str(this.arguments.from_counts)
     totals = _without_other_tokens(given.totals, this.settings.special_tokens)
-    record |= {"counts_digest": given.digest, "totals": totals}
+    record = {**record, "counts_digest": given.digest, "totals": totals}
     return _train_words(this, given, folder, record), totals
 
 
-def _train_stages(this: TrainJob, record: dict[str, Any]) -> Models:
+def _train_stages(this: TrainJob, record: Mapping[str, Any]) -> Models:
     """Train inside words, then go on across them."""
     first = replace(this, settings=this.settings.first_stage)
     second = replace(this, settings=this.settings.second_stage)
@@ -103,8 +103,12 @@ def _train_stages(this: TrainJob, record: dict[str, Any]) -> Models:
     _count(second, counts)
     artifact = open_counts(counts)
     totals = _without_other_tokens(artifact.totals, this.settings.special_tokens)
-    record |= {"counts_digest": artifact.digest, "totals": totals}
-    record["inherited_merges"] = len(stage.merges)
+    record = {
+        **record,
+        "counts_digest": artifact.digest,
+        "totals": totals,
+        "inherited_merges": len(stage.merges),
+    }
     return _train_words(second, artifact, counts, record, (folder, stage)), totals
 
 
@@ -159,7 +163,7 @@ def _plan_of(this: TrainJob) -> Plan:
     return this.plan
 
 
-def _train_raw(this: TrainJob, record: dict[str, Any]) -> Models:
+def _train_raw(this: TrainJob, record: Mapping[str, Any]) -> Models:
     plan, sample = _plan_of(this), sample_of(this)
     text = text_bytes(plan)
     kept = min(int(text * sample.share), sample.first_bytes or text)
@@ -225,7 +229,7 @@ def _train_words(
     this: TrainJob,
     artifact: CountArtifact,
     folder: str,
-    record: dict[str, Any],
+    record: Mapping[str, Any],
     first_stage: tuple[str, Tokenizer] | None = None,
 ) -> dict[int, Tokenizer]:
     """Train on a count table; with a first stage (its folder, and it), go on from that."""
@@ -259,13 +263,21 @@ def _count(this: TrainJob, folder: str) -> None:
     plan = _plan_of(this)
     counting = this.settings.counting
     settings = {**counting.to_dict(), **reading_settings_of(this.read)}
-    manifest = read_count_manifest(folder)
-    if manifest is not None:
-        refuse_other_counts(folder, manifest, settings, input_record(plan))
-        _refuse_rejects(this, manifest)
+    found = claim(
+        Step(
+            folder=folder,
+            read=read_count_manifest,
+            remove=clear_counts,
+            settings=settings,
+            inputs=input_record(plan),
+            holds=f"{folder}: holds counts made with other settings",
+            remedy="give the same settings, another --output, or --overwrite to count again",
+        )
+    )
+    if found.record is not None:
+        _refuse_rejects(this, found.record)
         job.note(f"kept the counts in {folder}")
         return
-    clear_counts(folder)
     buckets = min(_MOST_BUCKETS, max(_FEWEST_BUCKETS, plan.total_bytes // _INPUT_PER_BUCKET))
     with show_progress("counting", plan.total_bytes) as progress:
         this.run_job(

@@ -8,8 +8,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bpe.errors import OutputError
-from pipelines.corpus.settings import describe_differences
 from pipelines.corpus.unit_reports import remove_reports
 from pipelines.storage.output_files import (
     delete_files,
@@ -21,13 +19,11 @@ from pipelines.storage.output_files import (
     write_atomically,
 )
 from pipelines.storage.records import read_record
-from pipelines.storage.wording import counted
 from pipelines.training.rounds.initial_state import UNITS_FOLDER
 from pipelines.training.rounds.round_files import INHERITED, ROUND_FILE, round_folder
 from pipelines.training.rounds.state_files import STATE_FOLDER, delete_state
 from schemas import CountRecord, InitialRecord, SegmentsRecord
 from schemas.round_records import ROUND_RECORD_VERSION
-from schemas.run_record import InputRecord
 
 __all__ = [
     "ROUNDS_FOLDER",
@@ -37,7 +33,6 @@ __all__ = [
     "read_count_record",
     "read_initial_record",
     "read_segments_record",
-    "refuse_other_state",
     "write_count_record",
     "write_initial_record",
     "write_segments_record",
@@ -100,34 +95,6 @@ def read_segments_record(folder: str, round_: int) -> SegmentsRecord | None:
 def write_segments_record(folder: str, record: SegmentsRecord) -> None:
     """Say that the second step of a round is complete."""
     _write(folder, f"r{record.round:03d}-segments.json", record)
-
-
-def refuse_other_state(
-    output: str,
-    record: InitialRecord,
-    settings: Mapping[str, Any],
-    inputs: list[InputRecord],
-) -> None:
-    """Check that unfinished rounds are of these settings and this input.
-
-    Raises:
-        OutputError: they are not; names each setting with old and new value.
-    """
-    differences = describe_differences(record.settings, settings)
-    if record.inputs != inputs:
-        old, new = record.inputs, inputs
-        changed = [each for each in [*old, *new] if each not in old or each not in new]
-        path = changed[0]["path"] if changed else "the order of files"
-        differences.append(
-            f"inputs: was {counted(len(old), 'file')}, now {len(new)}; {path} is new, gone or "
-            "changed"
-        )
-    if differences:
-        raise OutputError(
-            f"--output {output}: holds an unfinished training of other settings "
-            f"({'; '.join(differences)}); give the same settings to go on, another folder, or "
-            "--overwrite to start again"
-        )
 
 
 def clear_rounds(folder: str) -> None:

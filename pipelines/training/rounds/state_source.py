@@ -25,12 +25,12 @@ from pipelines.corpus.unit_reports import read_reports, remove_reports
 from pipelines.runners.progress import show_progress
 from pipelines.storage.output_files import join
 from pipelines.storage.output_folder import delete_rejects
+from pipelines.storage.run_folder import Step, claim
 from pipelines.training.count_artifact import CountArtifact
 from pipelines.training.raw_documents import describe_totals
 from pipelines.training.rounds.checkpoints import (
     clear_rounds,
     read_initial_record,
-    refuse_other_state,
     write_initial_record,
 )
 from pipelines.training.rounds.initial_state import (
@@ -311,11 +311,19 @@ def make_state(
         OutputError: what is there is of other settings or input.
     """
     wanted = {**settings, **source.settings()}
-    found = read_initial_record(folder)
-    if found is not None:
-        refuse_other_state(output, found, wanted, source.inputs)
-        return found, True
-    clear_rounds(folder)
+    found = claim(
+        Step(
+            folder=folder,
+            read=read_initial_record,
+            remove=clear_rounds,
+            settings=wanted,
+            inputs=source.inputs,
+            holds=f"--output {output}: holds an unfinished training of other settings",
+            remedy="give the same settings to go on, another folder, or --overwrite to start again",
+        )
+    )
+    if found.record is not None:
+        return found.record, True
     begin()
     started = time.time()
     files, totals = _write(source, folder, run_job)

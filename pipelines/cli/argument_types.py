@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 
 from bpe.errors import SettingsError
 from pipelines.corpus.read_options import parse_separator
-from pipelines.storage.wording import LARGEST_NUMBER, LONGEST_NUMBER, shown_value, whole_number
+from pipelines.storage.wording import (
+    LARGEST_NUMBER,
+    LONGEST_NUMBER,
+    parse_whole_number,
+    shown_value,
+)
 from pipelines.training.rounds.options import FIRST_BYTES_NAMES, SegmentBudget
 
 __all__ = [
@@ -21,6 +27,7 @@ __all__ = [
     "parse_sample",
     "parse_size",
     "parse_vocab_sizes",
+    "whole_number",
 ]
 
 LEAST_CUT_SIZE = 1 << 10
@@ -42,6 +49,18 @@ _VOCAB_SIZE = re.compile(r"(-?\d+)(k|Ki|)", re.ASCII)
 _THOUSANDS = {"": 1, "k": 1000, "Ki": 1024}
 # Ids are 32-bit.
 _LARGEST_VOCABULARY = 2**32
+
+
+def whole_number(least: int = 1, most: int = LARGEST_NUMBER) -> Callable[[str], int]:
+    """A function that parses a whole number from `least` to `most`, for `type=` of an option."""
+
+    def parse(text: str) -> int:
+        try:
+            return parse_whole_number(text, least, most)
+        except SettingsError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return parse
 
 
 def parse_size(text: str) -> int:

@@ -16,12 +16,12 @@ from pipelines.cli.argument_types import (
     parse_sample,
     parse_size,
     parse_vocab_sizes,
+    whole_number,
 )
 from pipelines.cli.encode_arguments import add_encode, add_plan
 from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.cli.output_arguments import add_export, add_head, add_inspect, add_verify
 from pipelines.runners.exit_codes import EXIT_CODES_NOTE
-from pipelines.storage.wording import whole_number
 from pipelines.training.presets import PRESETS
 from pipelines.training.rounds.options import (
     ENGINES,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.cli.argument_types import parse_cut_size, parse_folder
+from pipelines.cli.argument_types import parse_cut_size, parse_folder, whole_number
 from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
-from pipelines.storage.wording import whole_number
 
 __all__ = ["add_encode", "add_plan"]
 

@@ -10,9 +10,9 @@ from pipelines.cli.argument_types import (
     parse_folder,
     parse_pattern,
     parse_size,
+    whole_number,
 )
 from pipelines.corpus.read_options import INPUT_FORMATS
-from pipelines.storage.wording import whole_number
 
 __all__ = ["add_input", "add_listing", "add_overwrite", "add_special_text"]
 

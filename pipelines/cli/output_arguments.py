@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.cli.argument_types import parse_folder, parse_fraction
+from pipelines.cli.argument_types import parse_folder, parse_fraction, whole_number
 from pipelines.cli.input_arguments import add_listing, add_overwrite
-from pipelines.storage.wording import whole_number
 
 __all__ = ["EXPORT_FORMATS", "add_export", "add_head", "add_inspect", "add_verify"]
 

@@ -11,7 +11,6 @@ import apache_beam as beam
 from bpe.backends.choice import get_backend
 from bpe.engines.library_model import LibraryModel
 from bpe.tokenizer import Tokenizer
-from bpe.version import __version__
 from pipelines.corpus.plan import Plan, Unit, create_units
 from pipelines.encoding.resume import (
     EncodeFolder,
@@ -23,7 +22,7 @@ from pipelines.encoding.resume import (
     remove_stale_units,
 )
 from pipelines.encoding.shuffle_buckets import Bucket, plan_buckets
-from pipelines.encoding.write_manifest import write_manifest
+from pipelines.encoding.write_manifest import make_manifest, write_manifest
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.tokenizer_files import save_copy
 from pipelines.storage.output_files import join
@@ -60,6 +59,7 @@ class EncodeRun:
         found: what the folder held; `found.finished` if nothing is to be done.
         missing_units: of the plan, in order, that are to be encoded.
         missing_buckets: of a global shuffle, that are to be written.
+        bucket_count: of a global shuffle, how many buckets there are; 0 without one.
         kept: how many units, or units and buckets, an earlier run has made.
         removed: how many files of units were removed that are made again.
         manifest: of the finished output; None until then.
@@ -91,6 +91,8 @@ class EncodeRun:
         self.kept = 0
         self.removed = 0
         self.manifest: Manifest | None = None
+        self._buckets = plan_buckets(plan, settings) if settings.shuffle == "global" else []
+        self.bucket_count = len(self._buckets)
         self._tokenizer = tokenizer
         self._overwrite = overwrite
         self._listing = listing
@@ -127,7 +129,7 @@ class EncodeRun:
     def _find_missing(self) -> None:
         """Put the tokenizer there, and find what the folder lacks."""
         save_copy(self._tokenizer, join(self.output, TOKENIZER_FOLDER))
-        if self.settings.shuffle == "global":
+        if self._buckets:
             self._find_missing_buckets()
         else:
             self._find_missing_units()
@@ -141,7 +143,7 @@ class EncodeRun:
 
     def _find_missing_buckets(self) -> None:
         output, settings, plan = self.output, self.settings, self.plan
-        buckets = plan_buckets(plan, settings)
+        buckets = self._buckets
         written: set[int] = set()
         read: set[int] = set()
         if self.found.resumed:
@@ -155,17 +157,17 @@ class EncodeRun:
         self.kept = len(read) + len(written)
 
     def _finish(self) -> None:
-        if self.settings.shuffle == "global":
-            remove_spills(self.output)
-        self.manifest = write_manifest(
-            self.output,
-            self.settings,
-            self.plan,
-            code_version=__version__,
+        manifest = make_manifest(
+            self,
             backend=get_backend().name,
             listing=self._listing,
             engine=_engine_of(self._tokenizer),
         )
+        # Only now: a run that lacks a bucket makes it again from the spills.
+        if self._buckets:
+            remove_spills(self.output)
+        write_manifest(self.output, manifest)
+        self.manifest = manifest
 
 
 def _engine_of(tokenizer: Tokenizer) -> EngineRecord | None:

@@ -129,8 +129,7 @@ class SpillDocuments(beam.PTransform):
 
     def __init__(self, run: RunTarget, *, progress_folder: str = "") -> None:
         super().__init__()
-        buckets = len(plan_buckets(run.plan, run.settings))
-        self._spill = _SpillUnit(run.output, run.settings, buckets, progress_folder)
+        self._spill = _SpillUnit(run.output, run.settings, run.bucket_count, progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[bytes]:
         """Apply to a PCollection of units."""

@@ -1,4 +1,4 @@
-"""Writes the manifest of an encoded folder, last of all its files.
+"""Makes the manifest of an encoded folder, and writes it last of all files.
 
 Everything in it is read back from storage: never from runner counters.
 """
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 import msgspec
 
 from bpe.errors import OutputError
+from bpe.version import __version__
 from pipelines.corpus.plan import Plan
 from pipelines.corpus.rejects import check_rejects
-from pipelines.encoding.shuffle_buckets import plan_buckets
-from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.encode_settings import EncodeSettings, RunTarget
 from pipelines.shards.manifest import (
     add_up,
     check_balance,
@@ -32,26 +32,20 @@ from pipelines.storage.output_layout import MANIFEST, REJECTS, UNIT_FOLDER
 from pipelines.storage.output_names import sidecar_name, unit_record_name
 from schemas.sidecars import EngineRecord, Manifest, ShardSidecar, UnitRecord
 
-__all__ = ["read_sidecars", "read_unit_records", "write_manifest"]
+__all__ = ["make_manifest", "write_manifest"]
 
 
-def write_manifest(
-    output: str,
-    settings: EncodeSettings,
-    plan: Plan,
+def make_manifest(
+    run: RunTarget,
     *,
-    code_version: str,
     backend: str,
     listing: Mapping[str, int] | None = None,
     engine: EngineRecord | None = None,
 ) -> Manifest:
-    """Check the balance of documents and write the manifest, last of all files.
+    """Read what all units left, and check the balance of documents.
 
     Args:
-        output: the folder of shards.
-        settings: of the run.
-        plan: of the run.
-        code_version: of beam-bpe.
+        run: the `EncodeRun` that holds the output folder.
         backend: name of the compute backend; does not decide the shards.
         listing: `InputList.counts`, for the record.
         engine: the library that made the ids, if one did.
@@ -61,16 +55,17 @@ def write_manifest(
         BadRecordError: all units together set aside more rows than `max_bad_records`.
         BadFileError: they set aside all of the input.
     """
-    sidecars = read_sidecars(output, settings, plan)
-    units = read_unit_records(output, plan) if settings.shuffle == "global" else []
+    output, settings, plan = run.output, run.settings, run.plan
+    sidecars = _read_sidecars(output, settings, run.bucket_count or len(plan.units))
+    units = _read_unit_records(output, plan) if run.bucket_count else []
     totals = add_up(sidecars, units)
     check_balance(output, totals)
     left = totals.documents_in - totals.rejected - totals.dropped
     check_rejects(
         totals.rejects, settings.read, output, left=left, purpose="encode", folder=REJECTS
     )
-    manifest = Manifest(
-        code_version=code_version,
+    return Manifest(
+        code_version=__version__,
         backend=backend,
         tokenizer_digest=settings.tokenizer_digest,
         settings=settings.to_dict(),
@@ -83,22 +78,23 @@ def write_manifest(
         units=units,
         engine=engine,
     )
+
+
+def write_manifest(output: str, manifest: Manifest) -> None:
+    """Write the manifest, last of all files."""
     write_atomically(output, MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     remove_temporary_files(output)
-    return manifest
 
 
-def read_sidecars(output: str, settings: EncodeSettings, plan: Plan) -> list[ShardSidecar]:
+def _read_sidecars(output: str, settings: EncodeSettings, groups: int) -> list[ShardSidecar]:
     """The sidecars of all units or buckets, read back from storage.
 
     Raises:
         OutputError: one is missing: the runner said that it was done, and it was not.
     """
     names = list_shards(output, settings.split_names)
-    is_global = settings.shuffle == "global"
-    count = len(plan_buckets(plan, settings)) if is_global else len(plan.units)
     found: list[ShardSidecar] = []
-    for index in range(count):
+    for index in range(groups):
         sidecars = sidecars_of(output, settings.split_names, names, index)
         if sidecars is None:
             name = sidecar_name(index, 0, settings.split_names[0])
@@ -110,7 +106,7 @@ def read_sidecars(output: str, settings: EncodeSettings, plan: Plan) -> list[Sha
     return found
 
 
-def read_unit_records(output: str, plan: Plan) -> list[UnitRecord]:
+def _read_unit_records(output: str, plan: Plan) -> list[UnitRecord]:
     """The records of all units that were read for a global shuffle, read back from storage.
 
     Raises:

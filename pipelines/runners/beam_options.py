@@ -16,7 +16,7 @@ from apache_beam.options.pipeline_options import (
 
 from bpe.errors import SettingsError
 from pipelines.runners.local_workers import MOST_WORKERS
-from pipelines.storage.wording import whole_number
+from pipelines.storage.wording import parse_whole_number
 
 __all__ = ["check_values", "make_storage_options", "refuse_unknown_option"]
 
@@ -82,8 +82,15 @@ def _parser(groups: Iterable[type[PipelineOptions]]) -> argparse.ArgumentParser:
     for action in parser._actions:  # noqa: SLF001 - argparse offers no public list
         if action.dest == "direct_num_workers":
             # Beam takes any number, and fails in odd ways on negative ones.
-            action.type = whole_number(0, MOST_WORKERS)
+            action.type = _workers
     return parser
+
+
+def _workers(text: str) -> int:
+    try:
+        return parse_whole_number(text, 0, MOST_WORKERS)
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _unknown(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> list[str]:

@@ -167,3 +167,4 @@ class RunTarget(Protocol):
     output: str
     settings: EncodeSettings
     plan: Plan
+    bucket_count: int

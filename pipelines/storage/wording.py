@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
+
+from bpe.errors import SettingsError
 
 __all__ = [
     "LARGEST_NUMBER",
     "LONGEST_NUMBER",
     "counted",
     "describe_differences",
+    "parse_whole_number",
     "shown_value",
-    "whole_number",
 ]
 
 LARGEST_NUMBER = 2**63 - 1
@@ -44,26 +45,16 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
-def whole_number(least: int = 1, most: int = LARGEST_NUMBER) -> Callable[[str], int]:
-    """A type for whole numbers.
+def parse_whole_number(text: str, least: int = 1, most: int = LARGEST_NUMBER) -> int:
+    """A whole number from `least` to `most`.
 
-    Args:
-        least: smallest that is allowed.
-        most: largest that is allowed.
-
-    Returns:
-        A function that parses one, and raises `argparse.ArgumentTypeError` for anything else.
+    Raises:
+        SettingsError: the text is none.
     """
-
-    def parse(text: str) -> int:
-        number = int(text) if _NUMBER.fullmatch(text) and len(text) <= LONGEST_NUMBER else None
-        if number is None or not least <= number <= most:
-            raise argparse.ArgumentTypeError(
-                f"{shown_value(text)} is not a whole number from {least} to {most}"
-            )
-        return number
-
-    return parse
+    number = int(text) if _NUMBER.fullmatch(text) and len(text) <= LONGEST_NUMBER else None
+    if number is None or not least <= number <= most:
+        raise SettingsError(f"{shown_value(text)} is not a whole number from {least} to {most}")
+    return number
 
 
 def shown_value(text: str) -> str:

@@ -24,7 +24,7 @@ from pipelines.corpus.listing.inputs import ReadOptions
 from pipelines.corpus.plan import Plan, make_plan
 from pipelines.encoding.encode_documents import EncodeDocuments
 from pipelines.encoding.encode_run import EncodeRun
-from pipelines.encoding.shuffle_buckets import SpillDocuments, WriteBuckets, plan_buckets
+from pipelines.encoding.shuffle_buckets import SpillDocuments, WriteBuckets
 from pipelines.runners.dask_cluster import LocalDask
 from pipelines.runners.job_metrics import JobMetrics, read_metrics
 from pipelines.runners.progress import Stopwatch, format_bytes, format_count, show_progress
@@ -113,11 +113,11 @@ class _Job:
 
     def _tell_kept(self) -> None:
         encoding = self.encoding
-        units, plan = len(encoding.plan.units), encoding.plan
+        units = len(encoding.plan.units)
         read = units - len(encoding.missing_units)
         kept = f"kept {read} of {counted(units, 'unit')}"
         if encoding.settings.shuffle == "global":
-            buckets = len(plan_buckets(plan, encoding.settings))
+            buckets = encoding.bucket_count
             written = buckets - len(encoding.missing_buckets)
             kept += f" read, and {written} of {counted(buckets, 'bucket')} written"
         files = counted(encoding.removed, "file")

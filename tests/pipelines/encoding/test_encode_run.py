@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import apache_beam as beam
 import pytest
@@ -20,8 +21,11 @@ from pipelines import (
     list_inputs,
     make_plan,
 )
+from pipelines.encoding import encode_run
 
 MANIFEST = "__beam-bpe__/manifest.json"
+SIDECAR = "__beam-bpe__/sidecars/shard-00001-000.arrow.json"
+SPILLS = "__beam-bpe__/shuffle"
 Make = Callable[..., EncodeRun]
 
 
@@ -119,12 +123,49 @@ def test_other_settings_and_a_second_run_are_refused(make: Make) -> None:
     assert over.manifest.settings["eos"] == 261
 
 
+def shuffle(run: EncodeRun, lost: Path | None = None) -> None:
+    with run:
+        with beam.Pipeline() as pipeline:
+            pipeline | run.units() | SpillDocuments(run)
+        with beam.Pipeline() as pipeline:
+            pipeline | run.buckets() | WriteBuckets(run)
+        if lost is not None:
+            lost.unlink()
+
+
 def test_a_global_shuffle_takes_two_pipelines(make: Make, run: Callable, tmp_path: Path) -> None:
-    with make(shuffle="global") as made:
-        with beam.Pipeline() as pipeline:
-            pipeline | made.units() | SpillDocuments(made)
-        with beam.Pipeline() as pipeline:
-            pipeline | made.buckets() | WriteBuckets(made)
+    made = make(shuffle="global")
+    shuffle(made)
     assert made.manifest.totals.documents == 2
     assert run("verify", tmp_path / "out").code == 0
-    assert not (tmp_path / "out" / "__beam-bpe__" / "shuffle").exists()
+    assert not (tmp_path / "out" / SPILLS).exists()
+
+
+def test_spills_stay_until_all_buckets_are_there(make: Make, tmp_path: Path) -> None:
+    options = {"shuffle": "global", "shard_bytes": 256}
+    with pytest.raises(OutputError, match="is missing although the job ended"):
+        shuffle(make(**options), lost=tmp_path / "out" / SIDECAR)
+    with make(**options) as again:
+        assert again.missing_units == []
+        assert [bucket.index for bucket in again.missing_buckets] == [1]
+        with beam.Pipeline() as pipeline:
+            pipeline | again.buckets() | WriteBuckets(again)
+    assert again.manifest.totals.documents == 2
+
+
+def test_a_kill_between_the_spills_and_the_manifest_loses_nothing(
+    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"shuffle": "global", "shard_bytes": 256}
+    shuffle(make(**options))
+    wanted = (tmp_path / "out" / MANIFEST).read_bytes()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(encode_run, "write_manifest", Mock(side_effect=KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            shuffle(make(**options, overwrite=True))
+    assert not (tmp_path / "out" / MANIFEST).exists()
+    assert not (tmp_path / "out" / SPILLS).exists()
+    with make(**options) as again:
+        assert again.missing_units == again.missing_buckets == []
+    assert (tmp_path / "out" / MANIFEST).read_bytes() == wanted

@@ -7,7 +7,7 @@ an error.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from schemas.run_record import InputRecord
 
@@ -15,6 +15,7 @@ __all__ = [
     "MANIFEST_VERSION",
     "SIDECAR_VERSION",
     "UNIT_RECORD_VERSION",
+    "EncodeValues",
     "Manifest",
     "OutputTotals",
     "PackingTotals",
@@ -28,6 +29,44 @@ __all__ = [
 SIDECAR_VERSION = 4
 MANIFEST_VERSION = 4
 UNIT_RECORD_VERSION = 2
+
+
+if TYPE_CHECKING:
+
+    class EncodeValues(TypedDict, total=False):
+        """The settings of an encode run; see `pipelines.shards.encode_settings`.
+
+        Those from `input_format` on say how the input is read; see `pipelines.corpus.read_options`.
+        """
+
+        tokenizer_digest: str
+        bos: int | None
+        eos: int | None
+        special_text: str
+        shard_bytes: int
+        max_row_tokens: int | None
+        compression: str
+        splits: list[list[str]]
+        pack: int | None
+        pack_mode: str | None
+        pack_tail: str | None
+        pad: int | None
+        pack_window: int | None
+        shuffle: str
+        seed: int | None
+        input_format: str
+        document_separator: str | None
+        text_field: str
+        id_field: str | None
+        range_bytes: int
+        max_row_bytes: int
+        empty: str
+        nulls: str
+        limit: int
+else:
+    # Decoding keeps settings of another version, which are in the digest too; whoever reads a
+    # manifest checks the values (`pipelines.storage.record_checks`).
+    EncodeValues = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +284,7 @@ class Manifest:
     code_version: str
     backend: str
     tokenizer_digest: str
-    settings: dict[str, Any]
+    settings: EncodeValues
     settings_digest: str
     plan_digest: str
     inputs: list[InputRecord]

@@ -15,7 +15,7 @@ or left out is counted (`schemas.sidecars.PackingTotals`).
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,47 +24,16 @@ import pyarrow as pa
 from pipelines.corpus.token_lengths import TokenLengths
 from pipelines.encoding.best_fit import best_fit_decreasing
 from pipelines.encoding.ranges import SegmentReader, Segments, in_one
+from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.token_rows import TokenRows
 from schemas.packed_shards import PACKED_LISTS
 from schemas.sidecars import PackingTotals
 
-__all__ = ["PackSettings", "Packer"]
+__all__ = ["Packer"]
 
 _Ints = npt.NDArray[np.int64]
 # Ids that are put in their places at a time, which takes some 50 bytes each meanwhile; a batch.
 _BLOCK_IDS = 1 << 19
-
-
-class PackSettings(Protocol):
-    """What packing needs of a run's settings; see `pipelines.shards.encode_settings`."""
-
-    @property
-    def bos(self) -> int | None:
-        """Id before each document."""
-
-    @property
-    def eos(self) -> int | None:
-        """Id after each document."""
-
-    @property
-    def pack(self) -> int | None:
-        """Ids in each row."""
-
-    @property
-    def pack_mode(self) -> str:
-        """How rows are filled."""
-
-    @property
-    def pack_tail(self) -> str:
-        """What becomes of the last row of `concat`."""
-
-    @property
-    def pad(self) -> int | None:
-        """Id that fills rows up."""
-
-    @property
-    def pack_window(self) -> int:
-        """Ids that `best-fit` packs at a time."""
 
 
 class Packer:
@@ -80,7 +49,7 @@ class Packer:
     """
 
     def __init__(
-        self, schema: pa.Schema, settings: PackSettings, lengths: TokenLengths | _Ints
+        self, schema: pa.Schema, settings: EncodeSettings, lengths: TokenLengths | _Ints
     ) -> None:
         self.padding = 0
         self.dropped_tokens = 0

@@ -84,7 +84,7 @@ class EncodeFolder(Run[Manifest]):
     def __init__(
         self, output: str, settings: EncodeSettings, plan: Plan, *, overwrite: bool = False
     ) -> None:
-        inputs, values = input_record(plan), settings.to_dict()
+        inputs, values = input_record(plan), dict(settings.to_dict())
         wanted = RunRecord(command="encode", settings=values, inputs=inputs)
         super().__init__(output, wanted, overwrite=overwrite)
         self._settings = settings

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 
@@ -14,6 +13,7 @@ from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.settings import digest_of, reading_settings
 from pipelines.storage.output_names import Split, check_splits
 from pipelines.storage.wording import describe_differences
+from schemas.sidecars import EncodeValues
 
 __all__ = ["COMPRESSIONS", "PACK_MODES", "PACK_TAILS", "SHUFFLES", "EncodeSettings", "RunTarget"]
 
@@ -25,8 +25,7 @@ SHUFFLES = ("none", "shard", "global")
 LARGEST_PACK = 1 << 26
 
 
-@dataclass(frozen=True)
-class EncodeSettings:
+class EncodeSettings(msgspec.Struct, frozen=True):
     """What decides the shards, besides the input itself.
 
     Attributes:
@@ -102,11 +101,11 @@ class EncodeSettings:
         """Folders of the shards below the output, in order; one empty name without splits."""
         return tuple(name for name, _ in self.splits) or ("",)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> EncodeValues:
         """Plain values for digests, manifests and comparison; None for what has no effect."""
         packs = self.pack is not None
         seeded = bool(self.splits) or self.shuffle != "none"
-        return {
+        values = {
             "tokenizer_digest": self.tokenizer_digest,
             "bos": self.bos,
             "eos": self.eos,
@@ -124,6 +123,7 @@ class EncodeSettings:
             "seed": self.seed if seeded else None,
             **reading_settings(self.read),
         }
+        return cast("EncodeValues", values)
 
     @classmethod
     def from_dict(cls, settings: Mapping[str, Any], read: ReadOptions) -> EncodeSettings:
@@ -136,12 +136,13 @@ class EncodeSettings:
         Raises:
             SettingsError: they are damaged, or those of another version.
         """
-        names = [field.name for field in fields(cls) if field.name != "read"]
-        values = {name: settings[name] for name in names if settings.get(name) is not None}
+        names = [name for name in cls.__struct_fields__ if settings.get(name) is not None]
+        values = {name: settings[name] for name in names}
         try:
-            found = replace(msgspec.convert({**values, "read": {}}, cls), read=read)
+            found = msgspec.convert({**values, "read": {}}, cls)
         except msgspec.ValidationError as error:
             raise SettingsError(f"the settings are damaged: {error}") from error
+        found = msgspec.structs.replace(found, read=read)
         differences = describe_differences(settings, found.to_dict())
         if differences:
             raise SettingsError(

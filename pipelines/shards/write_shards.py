@@ -17,7 +17,6 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Protocol
 
 import msgspec
 import numpy as np
@@ -25,6 +24,7 @@ import pyarrow as pa
 
 from pipelines.corpus.plan import Unit
 from pipelines.corpus.rejects import Rejects
+from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.shard_files import OpenShard
 from pipelines.shards.token_rows import TokenRows
 from pipelines.storage.output_files import delete_files, write_atomically
@@ -33,26 +33,6 @@ from pipelines.storage.output_names import rejects_name, shard_name, sidecar_nam
 from schemas.sidecars import PackingTotals, ShardSidecar, UnitTotals
 
 __all__ = ["ShardGroup", "ShardWriter", "input_identity", "unit_totals"]
-
-
-class ShardSettings(Protocol):
-    """What a writer needs of the run's settings."""
-
-    @property
-    def digest(self) -> str:
-        """Of all settings, stored in each sidecar."""
-
-    @property
-    def shard_bytes(self) -> int:
-        """A part closes once it holds so many bytes of text."""
-
-    @property
-    def compression(self) -> str:
-        """Of the shards' buffers."""
-
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        """Folders of the shards, "" for the output itself."""
 
 
 def input_identity(unit: Unit) -> list[dict[str, str | int | None]]:
@@ -135,7 +115,7 @@ class ShardWriter:
     """
 
     def __init__(
-        self, output: str, group: ShardGroup, schema: pa.Schema, settings: ShardSettings
+        self, output: str, group: ShardGroup, schema: pa.Schema, settings: EncodeSettings
     ) -> None:
         self._output = output
         self._group = group

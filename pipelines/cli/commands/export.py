@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from typing import Literal
 
 from bpe.errors import BpeError, SettingsError
 from bpe.version import __version__
@@ -122,7 +123,11 @@ def _splits(
 
 
 def _mark(
-    arguments: Namespace, manifest: Manifest, mark: str, option: str, value: str | None
+    arguments: Namespace,
+    manifest: Manifest,
+    mark: Literal["bos", "eos"],
+    option: str,
+    value: str | None,
 ) -> int | None:
     """The id that an export adds to each document.
 

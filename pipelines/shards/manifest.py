@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from bpe.errors import OutputError
+from pipelines.corpus import unit_reports
 from pipelines.corpus.plan import Plan
 from pipelines.corpus.rejects import rejected_rows
 from pipelines.shards.artifact_kind import recognize, what_to_give
@@ -191,14 +192,10 @@ def check_balance(output: str, totals: OutputTotals) -> None:
     Raises:
         OutputError: documents were lost or made up.
     """
-    read, written, cut = totals.documents_in, totals.documents, totals.packing.dropped_documents
-    if read != written + totals.rejected + totals.dropped + cut:
-        tail = f", {cut} cut off with incomplete rows" if cut else ""
-        raise OutputError(
-            f"{output}: {read} documents were read, but {written} are in the shards, "
-            f"{totals.rejected} among the rejects and {totals.dropped} dropped as empty{tail}; "
-            "this is a fault of beam-bpe: do not use this output"
-        )
+    cut = totals.packing.dropped_documents
+    unit_reports.check_balance(
+        output, totals, went="are in the shards", result="this output", cut=cut
+    )
 
 
 def read_manifest(output: str, *, split_option: str = "") -> Manifest:

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,11 +22,12 @@ import pyarrow.compute as pc
 
 from bpe.errors import CountTableError, OutputError
 from pipelines.corpus.read_options import ReadOptions
-from pipelines.corpus.rejects import check_rejects, rejected_rows
+from pipelines.corpus.rejects import check_rejects
 from pipelines.corpus.settings import digest_of
 from pipelines.corpus.unit_reports import (
     REPORT_FOLDER,
     UnitReport,
+    check_balance,
     occurrences_in,
     read_reports,
     remove_reports,
@@ -154,12 +154,9 @@ def finish_counts(
             rejects; or the tables do not hold all that was counted.
         BadRecordError, BadFileError: more was set aside than allowed.
     """
-    reports = read_reports(join(directory, REPORT_FOLDER), units, UnitReport)
-    rejects = _add_by_name(each.rejects for each in reports)
-    accepted = _add_by_name(each.accepted for each in reports)
-    _check_balance(directory, reports, rejected_rows(rejects), accepted.get("dropped_empty", 0))
-    left = sum(each.documents for each in reports)
-    check_rejects(rejects, read or ReadOptions(), directory, left=left)
+    total = UnitReport.sum(read_reports(join(directory, REPORT_FOLDER), units))
+    check_balance(directory, total, went="were counted", result="these counts")
+    check_rejects(total.rejects, read or ReadOptions(), directory, left=total.documents)
     files = []
     metadata: dict[str, str] = {}
     words = occurrences = 0
@@ -171,19 +168,19 @@ def finish_counts(
         occurrences += occurrences_in(table)
         sha256 = hashlib.sha256(data).hexdigest()
         files.append(BucketFile(name=name, words=table.num_rows, sha256=sha256))
-    _check_occurrences(directory, sum(each.occurrences for each in reports), occurrences)
+    _check_occurrences(directory, total.occurrences, occurrences)
     manifest = CountManifest(
         settings=dict(settings),
         inputs=inputs,
         listing=dict(listing or {}),
         totals=CountTotals(
-            documents=left,
-            bytes=sum(each.bytes for each in reports),
+            documents=total.documents,
+            bytes=total.bytes,
             words=words,
             occurrences=occurrences,
-            rejects=rejects,
-            accepted=accepted,
-            special_text=_add_by_name(each.special_text for each in reports),
+            rejects=total.rejects,
+            accepted=total.accepted,
+            special_text=total.special_text,
         ),
         files=files,
         digest=_table_digest(metadata, files),
@@ -191,18 +188,6 @@ def finish_counts(
     write_atomically(directory, COUNTS_MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)))
     remove_count_leftovers(directory)
     return manifest
-
-
-def _check_balance(directory: str, reports: list[UnitReport], rejected: int, dropped: int) -> None:
-    """Documents that start in one unit may end in another: only the sums have to agree."""
-    read = sum(each.documents_in for each in reports)
-    counted = sum(each.documents for each in reports)
-    if read != counted + rejected + dropped:
-        raise OutputError(
-            f"{directory}: {read} documents were read, but {counted} were counted, {rejected} are "
-            f"among the rejects and {dropped} dropped as empty; this is a fault of beam-bpe: do "
-            f"not use these counts"
-        )
 
 
 def _check_occurrences(directory: str, counted: int, written: int) -> None:
@@ -220,13 +205,6 @@ def _text_metadata(table: pa.Table) -> dict[str, str]:
 
 def _table_digest(metadata: Mapping[str, str], files: list[BucketFile]) -> str:
     return digest_of({"metadata": dict(metadata), "files": msgspec.to_builtins(files)})
-
-
-def _add_by_name(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return dict(sorted(total.items()))
 
 
 def read_count_manifest(directory: str) -> CountManifest | None:

@@ -28,11 +28,11 @@ from pipelines.corpus.plan import Unit
 from pipelines.corpus.read_documents import KEPT_BYTES, read_unit
 from pipelines.corpus.rejects import Rejects
 from pipelines.corpus.special_text import refuse_special_text
-from pipelines.corpus.unit_reports import UnitReport
+from pipelines.corpus.unit_reports import REPORT_FOLDER, UnitReport, occurrences_in
 from pipelines.runners.beam_flush_patch import send_without_timer
 from pipelines.runners.progress import ProgressReporter
 from pipelines.runners.worker_errors import reported_errors
-from pipelines.storage.output_files import write_atomically
+from pipelines.storage.output_files import join, write_atomically
 from pipelines.storage.output_names import bucket_file_name
 from pipelines.training.count_tables import from_ipc, split_by_bucket, to_ipc
 from pipelines.training.first_positions import CorpusPositions
@@ -171,7 +171,8 @@ class _CountUnit(beam.DoFn):
         tables: list[pa.Table] = []
         for batch in read_unit(unit, self._read, finder, rejects):
             table = _count_batch(batch, settings, unit, positions)
-            report.add(batch, table, specials)
+            report.add(batch, specials)
+            report.occurrences += occurrences_in(table)
             progress.add(batch["text"].nbytes)
             tables.append(table)
             if sum(each.nbytes for each in tables) > _TABLE_BYTES:
@@ -182,7 +183,8 @@ class _CountUnit(beam.DoFn):
             yield from self._emit(add_tables(tables))
         if self._output:
             rejects.write(self._output)
-            report.write(self._output, unit.index, rejects)
+            report.take(rejects)
+            report.write(join(self._output, REPORT_FOLDER), unit.index)
 
     def _emit(self, table: pa.Table) -> Iterator[tuple[int, bytes]]:
         for bucket, rows in split_by_bucket(table, self._buckets):

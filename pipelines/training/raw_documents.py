@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from bpe.backends.process_memory import give_back_memory
-from bpe.encoding.special_tokens import SpecialTokens
 from bpe.tokenizer import Tokenizer
 from bpe.training import train_raw
 from pipelines.corpus.listing.inputs import ReadOptions
 from pipelines.corpus.plan import Plan, unpacked_guess
 from pipelines.corpus.rejects import Rejects, check_rejects
+from pipelines.corpus.unit_reports import UnitReport
 from pipelines.storage.output_folder import delete_rejects
 from pipelines.training.rounds.options import Sample
-from pipelines.training.rounds.raw_sequences import RawTotals, read_sequences
+from pipelines.training.rounds.raw_sequences import RawReading, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, divide
 from pipelines.training.train_bpe import TrainSettings, truncate_to_sizes
 
@@ -50,16 +49,13 @@ def read_raw_documents(
         BadRecordError, BadFileError: bad input where the policy is to stop.
         InputError: a special token in a document where the policy is to reject.
     """
-    specials = SpecialTokens({token: i for i, token in enumerate(settings.special_tokens)})
-    totals = RawTotals.start()
-    rejected, accepted = Counter[str](), Counter[str]()
+    how = RawReading(read, settings.special_tokens, settings.special_text, sample)
+    report = UnitReport.start()
     builder = SequenceBuilder()
     delete_rejects(output)
     for unit in plan.units:
         rejects = Rejects(unit, read)
-        for found in read_sequences(
-            *(unit, read, specials, settings.special_text, sample, rejects, totals)
-        ):
+        for found in read_sequences(unit, how, rejects, report):
             if sample.first_bytes is None:
                 builder.add(found)
                 continue
@@ -67,28 +63,25 @@ def read_raw_documents(
             if builder.size == sample.first_bytes:
                 break
         rejects.write(output)
-        rejected.update(rejects.counts)
-        accepted.update(rejects.accepted)
+        report.take(rejects)
         if builder.size == sample.first_bytes:
             break
     # A sample may end before its first document does.
-    check_rejects(rejected, read, output, left=totals.documents or totals.bytes)
-    totals.kept_bytes = builder.size
-    return builder.take().to_binary(), describe_totals(totals, rejected, accepted, sample)
+    check_rejects(report.rejects, read, output, left=report.documents or report.bytes)
+    report.kept_bytes = builder.size
+    return builder.take().to_binary(), describe_totals(report, sample)
 
 
-def describe_totals(
-    totals: RawTotals, rejects: Mapping[str, int], accepted: Mapping[str, int], sample: Sample
-) -> dict[str, Any]:
+def describe_totals(report: UnitReport, sample: Sample) -> dict[str, Any]:
     """Totals of raw text as a training record and the summary tell them."""
     described: dict[str, Any] = {
-        "documents": totals.documents,
-        "bytes": totals.bytes,
-        "rejects": dict(sorted(rejects.items())),
-        "accepted": dict(sorted(accepted.items())),
-        "special_text": dict(sorted(totals.special_text.items())),
+        "documents": report.documents,
+        "bytes": report.bytes,
+        "rejects": report.rejects,
+        "accepted": report.accepted,
+        "special_text": report.special_text,
     }
-    return described if sample.is_whole else {**described, "sampled_bytes": totals.kept_bytes}
+    return described if sample.is_whole else {**described, "sampled_bytes": report.kept_bytes}
 
 
 def train_raw_sizes(

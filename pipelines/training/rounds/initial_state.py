@@ -22,29 +22,25 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.backends.process_memory import give_back_memory
-from bpe.encoding.special_tokens import SpecialTokens
 from bpe.errors import CountTableError
 from bpe.reference.training import base_symbols
 from bpe.rounds.shard_state import ShardState
 from bpe.second_stage import begin_second_stage
 from pipelines.corpus.plan import Unit
 from pipelines.corpus.read_documents import KEPT_BYTES
-from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
-from pipelines.corpus.unit_reports import write_report
+from pipelines.corpus.unit_reports import UnitReport
 from pipelines.runners.progress import ProgressReporter
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.tokenizer_files import cached_tokenizer
 from pipelines.storage.output_files import join, read_bytes
-from pipelines.training.rounds.options import Sample
-from pipelines.training.rounds.raw_sequences import RawSequences, RawTotals, read_sequences
+from pipelines.training.rounds.raw_sequences import RawReading, RawSequences, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 from pipelines.training.rounds.state_files import STATE_FOLDER, write_state
 from schemas.round_state import StateFile
 
 __all__ = [
     "UNITS_FOLDER",
-    "InitialUnit",
     "RawSource",
     "WordBucket",
     "WriteRawState",
@@ -60,42 +56,16 @@ class RawSource:
     """How raw text becomes state.
 
     Attributes:
-        read: how files are read.
-        special_tokens: the special tokens.
-        special_text: what their text means.
-        sample: which part of the corpus to take.
+        reading: how text becomes sequences.
         tie_order: decides the ids of bytes.
         shard_bytes: text in a shard, roughly.
         output: folder of the command, for lists of rejected rows.
     """
 
-    read: ReadOptions
-    special_tokens: tuple[str, ...]
-    special_text: str
-    sample: Sample
+    reading: RawReading
     tie_order: str
     shard_bytes: int
     output: str
-
-
-class InitialUnit(msgspec.Struct):
-    """What making the state of a unit brought, left as a file.
-
-    Attributes:
-        documents_in, documents, bytes, kept_bytes: see `Rejects` and `RawTotals`.
-        rejects, accepted: rows set aside by reason, anomalies read all the same by name.
-        special_text: how often each special token is spelled out.
-        files: the shards made, in order.
-    """
-
-    documents_in: int
-    documents: int
-    bytes: int
-    kept_bytes: int
-    rejects: dict[str, int]
-    accepted: dict[str, int]
-    special_text: dict[str, int]
-    files: list[StateFile]
 
 
 class WordBucket(msgspec.Struct):
@@ -176,31 +146,18 @@ class _WriteRawUnit(beam.DoFn):
 
     def _write(self, unit: Unit) -> list[StateFile]:
         source = self._source
-        specials = SpecialTokens({token: i for i, token in enumerate(source.special_tokens)})
-        rejects, totals = Rejects(unit, source.read), RawTotals.start()
+        rejects, report = Rejects(unit, source.reading.read), UnitReport.start()
         progress = ProgressReporter(self._progress_folder)
         ids = _ids_of_bytes(source.tie_order)
-        files: list[StateFile] = []
-        sequences = read_sequences(
-            *(unit, source.read, specials, source.special_text, source.sample, rejects, totals)
-        )
+        sequences = read_sequences(unit, source.reading, rejects, report)
         for taken in _fill_shards(sequences, source.shard_bytes, progress):
-            name = _name(unit.index, len(files))
+            name = _name(unit.index, len(report.files))
             state = ShardState(_to_tokens(taken, ids), None, taken.open_left, taken.open_right)
-            files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
+            report.files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
         rejects.write(source.output)
-        report = InitialUnit(
-            documents_in=rejects.documents_in,
-            documents=totals.documents,
-            bytes=totals.bytes,
-            kept_bytes=totals.kept_bytes,
-            rejects=dict(rejects.counts),
-            accepted=dict(rejects.accepted),
-            special_text=dict(totals.special_text),
-            files=files,
-        )
-        write_report(join(self._folder, UNITS_FOLDER), unit.index, report)
-        return files
+        report.take(rejects)
+        report.write(join(self._folder, UNITS_FOLDER), unit.index)
+        return report.files
 
 
 def _fill_shards(
@@ -263,20 +220,18 @@ class _WriteWordBucket(beam.DoFn):
         counts = table["count"].combine_chunks().cast(pa.int64())
         ends = np.cumsum(pc.binary_length(words).to_numpy(zero_copy_only=False))
         ids = _ids_of_bytes(self._tie_order)
-        files: list[StateFile] = []
+        report = UnitReport.start()
         start = 0
         while start < len(words):
             before = int(ends[start - 1]) if start else 0
             last = int(np.searchsorted(ends, before + self._shard_bytes, side="left")) + 1
             part = words.slice(start, last - start)
             state = self._begin(part, counts.slice(start, last - start), ids)
-            name = _name(bucket.index, len(files))
-            files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
+            name = _name(bucket.index, len(report.files))
+            report.files.append(write_state(join(self._folder, STATE_FOLDER), name, state))
             start = last
-        size = int(ends[-1]) if len(ends) else 0
-        report = InitialUnit(0, 0, size, size, {}, {}, {}, files)
-        write_report(join(self._folder, UNITS_FOLDER), bucket.index, report)
-        return files
+        report.write(join(self._folder, UNITS_FOLDER), bucket.index)
+        return report.files
 
     def _begin(
         self, words: pa.LargeBinaryArray, counts: pa.Int64Array, ids: npt.NDArray[np.uint16]

@@ -7,7 +7,6 @@ from one batch to the next, and from one unit to the next.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -25,11 +24,12 @@ from pipelines.corpus.read_documents import read_unit
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
 from pipelines.corpus.special_text import refuse_special_text
+from pipelines.corpus.unit_reports import UnitReport
 from pipelines.training.rounds.anywhere_cuts import OpenCutFinder
 from pipelines.training.rounds.options import BLOCK_BYTES, Sample
 from pipelines.training.rounds.sample import in_sample
 
-__all__ = ["RawSequences", "RawTotals", "read_sequences"]
+__all__ = ["RawReading", "RawSequences", "read_sequences"]
 
 _Positions = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
@@ -56,69 +56,54 @@ class RawSequences:
     is_open: bool
 
 
-@dataclass
-class RawTotals:
-    """What reading a unit brought.
+@dataclass(frozen=True)
+class RawReading:
+    """How text becomes sequences.
 
     Attributes:
-        documents: that end in what was read, sampled or not.
-        bytes: of text read.
-        kept_bytes: of text in the sample, without special tokens that cut documents.
-        special_text: how often each special token is spelled out.
+        read: how files are read.
+        special_tokens: the special tokens.
+        special_text: what their text means; `allow` ends sequences.
+        sample: which part of the corpus to keep.
     """
 
-    documents: int
-    bytes: int
-    kept_bytes: int
-    special_text: Counter[str]
-
-    @classmethod
-    def start(cls) -> RawTotals:
-        """Nothing read yet."""
-        return cls(0, 0, 0, Counter())
+    read: ReadOptions
+    special_tokens: tuple[str, ...]
+    special_text: str
+    sample: Sample
 
 
 def read_sequences(
-    unit: Unit,
-    read: ReadOptions,
-    specials: SpecialTokens,
-    special_text: str,
-    sample: Sample,
-    rejects: Rejects,
-    totals: RawTotals,
+    unit: Unit, how: RawReading, rejects: Rejects, report: UnitReport
 ) -> Iterator[RawSequences]:
     """Read a unit's text as sequences.
 
     Args:
         unit: from the plan.
-        read: how.
-        specials: the special tokens.
-        special_text: what their text means; `allow` ends sequences.
-        sample: what to keep.
+        how: to read.
         rejects: takes bad rows and files, and counts.
-        totals: is added to.
+        report: counts what is read, sampled or not, and what is kept.
 
     Raises:
         BadRecordError, BadFileError: bad input where the policy is to stop.
         InputError: a special token in a document where the policy is to reject.
     """
-    tokens = [token.encode() for token in specials.ids]
-    finder = OpenCutFinder(get_scheme("none"), tokens, special_text=special_text)
+    specials = SpecialTokens({token: index for index, token in enumerate(how.special_tokens)})
+    tokens = [token.encode() for token in how.special_tokens]
+    finder = OpenCutFinder(get_scheme("none"), tokens, special_text=how.special_text)
     files = {part.file.source: part.file for part in unit.ranges}
     cutter = _Sequencer(
-        specials if special_text == "allow" else None,
-        sample,
+        specials if how.special_text == "allow" else None,
+        how.sample,
         files,
-        separated=read.document_separator is not None,
+        separated=how.read.document_separator is not None,
     )
-    for batch in read_unit(unit, read, finder, rejects):
-        if special_text == "reject":
+    for batch in read_unit(unit, how.read, finder, rejects):
+        if how.special_text == "reject":
             refuse_special_text(specials.first, batch, unit)
-        totals.documents += pc.sum(batch["is_last"]).as_py()
-        totals.special_text.update(specials.count(batch["text"]))
+        report.add(batch, specials)
         found = cutter.cut(batch)
-        totals.bytes += pc.sum(pc.binary_length(batch["text"])).as_py()
-        totals.kept_bytes += int((found.ends - found.starts).sum())
+        report.kept_bytes += int((found.ends - found.starts).sum())
         yield found
 
 

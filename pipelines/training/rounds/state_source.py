@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -19,9 +18,9 @@ from bpe.tokenizer import Tokenizer
 from pipelines.corpus.listing.inputs import InputFile
 from pipelines.corpus.plan import Plan, make_plan, unpacked_guess
 from pipelines.corpus.read_options import ReadOptions
-from pipelines.corpus.rejects import check_rejects, rejected_rows
+from pipelines.corpus.rejects import check_rejects
 from pipelines.corpus.settings import reading_settings
-from pipelines.corpus.unit_reports import read_reports, remove_reports
+from pipelines.corpus.unit_reports import UnitReport, check_balance, read_reports, remove_reports
 from pipelines.runners.progress import show_progress
 from pipelines.storage.output_files import join
 from pipelines.storage.output_folder import delete_rejects
@@ -35,14 +34,13 @@ from pipelines.training.rounds.checkpoints import (
 )
 from pipelines.training.rounds.initial_state import (
     UNITS_FOLDER,
-    InitialUnit,
     RawSource,
     WordBucket,
     WriteRawState,
     WriteWordState,
 )
 from pipelines.training.rounds.options import Sample
-from pipelines.training.rounds.raw_sequences import RawTotals
+from pipelines.training.rounds.raw_sequences import RawReading
 from pipelines.training.rounds.round_files import INHERITED, write_table
 from pipelines.training.rounds.state_files import STATE_FOLDER, has_state, write_state
 from pipelines.training.train_bpe import TrainSettings
@@ -108,7 +106,7 @@ class StateSource(Protocol):
     def run(self, folder: str, run_job: RunJob) -> None:
         """Write the state below the folder of the rounds."""
 
-    def totals(self, reports: list[InitialUnit]) -> dict[str, Any]:
+    def totals(self, reports: list[UnitReport]) -> dict[str, Any]:
         """What was read, for the training record.
 
         Raises:
@@ -169,10 +167,12 @@ class RawText:
         """Write the state below the folder of the rounds."""
         delete_rejects(self._output)
         source = RawSource(
-            read=self._round_read,
-            special_tokens=self._settings.special_tokens,
-            special_text=self._settings.special_text,
-            sample=self._sample,
+            reading=RawReading(
+                read=self._round_read,
+                special_tokens=self._settings.special_tokens,
+                special_text=self._settings.special_text,
+                sample=self._sample,
+            ),
             tie_order=self._settings.tie_order,
             shard_bytes=self._shard_bytes,
             output=self._output,
@@ -188,26 +188,12 @@ class RawText:
                 ),
             )
 
-    def totals(self, reports: list[InitialUnit]) -> dict[str, Any]:
+    def totals(self, reports: list[UnitReport]) -> dict[str, Any]:
         """What was read, for the training record."""
-        rejects = _add(each.rejects for each in reports)
-        accepted = _add(each.accepted for each in reports)
-        totals = RawTotals(
-            documents=sum(each.documents for each in reports),
-            bytes=sum(each.bytes for each in reports),
-            kept_bytes=sum(each.kept_bytes for each in reports),
-            special_text=_add(each.special_text for each in reports),
-        )
-        came = sum(each.documents_in for each in reports)
-        rejected, dropped = rejected_rows(rejects), accepted.get("dropped_empty", 0)
-        if came != totals.documents + rejected + dropped:
-            raise OutputError(
-                f"{self._output}: {came} documents were read, but {totals.documents} were kept, "
-                f"{rejected} are among the rejects and {dropped} dropped as empty; this is a fault "
-                "of beam-bpe: do not use this training"
-            )
-        check_rejects(rejects, self._read, self._output, left=totals.documents)
-        return describe_totals(totals, rejects, accepted, self._sample)
+        total = UnitReport.sum(reports)
+        check_balance(self._output, total, went="were kept", result="this training")
+        check_rejects(total.rejects, self._read, self._output, left=total.documents)
+        return describe_totals(total, self._sample)
 
 
 class WordTable:
@@ -261,7 +247,7 @@ class WordTable:
         write = WriteWordState(folder, self._tie_order, self._shard_bytes, stage)
         run_job(_STATE_JOB, lambda pipeline: pipeline | "Buckets" >> beam.Create(elements) | write)
 
-    def totals(self, reports: list[InitialUnit]) -> dict[str, Any]:
+    def totals(self, reports: list[UnitReport]) -> dict[str, Any]:
         """What was counted, for the training record."""
         del reports
         return self._artifact.totals
@@ -277,13 +263,6 @@ def _merges_table(tokenizer: Tokenizer) -> pa.Table:
     merges = tokenizer.model.merges
     columns = [[left for left, _, _ in merges], [right for _, right, _ in merges]]
     return pa.table([*columns, [0] * len(merges)], schema=pa.schema(list(MERGES)))
-
-
-def _add(counts: Any) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for each in counts:
-        total.update(each)
-    return total
 
 
 def make_state(
@@ -345,7 +324,7 @@ def _write(
 ) -> tuple[list[StateFile], dict[str, Any]]:
     source.run(folder, run_job)
     reports_folder = join(folder, UNITS_FOLDER)
-    reports = read_reports(reports_folder, source.units, InitialUnit)
+    reports = read_reports(reports_folder, source.units)
     files = [file for report in reports for file in report.files]
     _check_neighbours(folder, files)
     totals = source.totals(reports)

@@ -77,10 +77,12 @@ def test_counts_of_more_or_fewer_documents_than_were_read_are_refused(
         "documents": documents,
         "documents_in": 10,
         "bytes": 60,
+        "kept_bytes": 0,
         "occurrences": 0,
         "rejects": {"bad_json": 2, "bad_file": 1},
         "accepted": {"dropped_empty": 1},
         "special_text": {},
+        "files": [],
     }
     (tmp_path / REPORT_FOLDER).mkdir()
     (tmp_path / REPORT_FOLDER / "unit-00000.json").write_text(json.dumps(report))

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe.encoding.special_tokens import SpecialTokens
 from bpe.errors import InputError
 from pipelines.corpus.listing.inputs import list_inputs
 from pipelines.corpus.plan import Plan, make_plan
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
+from pipelines.corpus.unit_reports import UnitReport
 from pipelines.training.rounds.options import BLOCK_BYTES, Sample
-from pipelines.training.rounds.raw_sequences import RawSequences, RawTotals, read_sequences
+from pipelines.training.rounds.raw_sequences import RawReading, RawSequences, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 
 TOKEN = "<|x|>"
@@ -33,14 +33,14 @@ def plan_of(folder: Path, read: ReadOptions) -> Plan:
 
 def sequences_by_unit(
     plan: Plan, read: ReadOptions, special_text: str, sample: Sample
-) -> tuple[list[Sequences], RawTotals]:
-    specials = SpecialTokens({TOKEN: 0})
-    totals = RawTotals.start()
+) -> tuple[list[Sequences], UnitReport]:
+    how = RawReading(read, (TOKEN,), special_text, sample)
+    totals = UnitReport.start()
     taken = []
     for unit in plan.units:
         builder = SequenceBuilder()
         rejects = Rejects(unit, read)
-        for found in read_sequences(unit, read, specials, special_text, sample, rejects, totals):
+        for found in read_sequences(unit, how, rejects, totals):
             builder.add(found)
         if builder.size:
             taken.append(builder.take())
@@ -102,12 +102,8 @@ def test_a_compressed_document_comes_in_pieces_of_bounded_length(tmp_path: Path)
     (tmp_path / "a.txt.gz").write_bytes(gzip.compress(b"abc" * 10_000))
     read = ReadOptions(range_bytes=1000)
     unit = plan_of(tmp_path, read).units[0]
-    found = list(
-        read_sequences(
-            *(unit, read, SpecialTokens({}), "text", Sample(), Rejects(unit, read)),
-            RawTotals.start(),
-        )
-    )
+    how = RawReading(read, (), "text", Sample())
+    found = list(read_sequences(unit, how, Rejects(unit, read), UnitReport.start()))
     # Small pieces are joined to batches; each stretch is what was read at a time.
     lengths = np.concatenate([each.ends - each.starts for each in found])
     assert len(lengths) > 10

@@ -145,8 +145,9 @@ def limit_segments(
 def rank_bucket(
     pairs: pa.Table,
     records: Sequence[BoundaryRecord],
+    *,
     bucket: int,
-    bucket_count: int,
+    buckets: int,
     limit: int,
     tokens: Sequence[bytes],
     rules: MergeRules,
@@ -156,10 +157,8 @@ def rank_bucket(
     pairs: sums over all shards. records: of all shards, in order. limit: how many pairs to keep.
     """
     straddling = straddling_table(records, tokens, rules)
-    buckets = pair_buckets(
-        straddling["left"].to_numpy(), straddling["right"].to_numpy(), bucket_count
-    )
-    here = straddling.filter(pa.array(buckets == bucket))
+    places = pair_buckets(straddling["left"].to_numpy(), straddling["right"].to_numpy(), buckets)
+    here = straddling.filter(pa.array(places == bucket))
     if here.num_rows:
         pairs = add_pair_tables([pairs, here])
     return keep_best(pairs, limit, tokens, rules)

@@ -28,7 +28,7 @@ from bpe.rounds.round_driver import (
     rank_all,
     training_end,
 )
-from bpe.rounds.shard_state import ShardState, state_id_type
+from bpe.rounds.shard_state import ShardState
 from bpe.rounds.shard_steps import ShardReport, apply_to_shard, count_shard, cut_shard
 
 __all__ = ["RoundSettings", "train_in_rounds"]
@@ -114,11 +114,11 @@ def _count(
         rank_bucket(
             add_pair_tables(_tables_of(reports, bucket)),
             records,
-            bucket,
-            buckets,
-            settings.kept_pairs,
-            tokens,
-            rules,
+            bucket=bucket,
+            buckets=buckets,
+            limit=settings.kept_pairs,
+            tokens=tokens,
+            rules=rules,
         )
         for bucket in range(buckets)
     ]
@@ -135,7 +135,14 @@ def _choose_merges(
 ) -> RoundResult:
     """Second half of a round: the merges that are certain."""
     reports = [
-        cut_shard(number, state, settings.buckets, heavy, settings.shard_cap, backend)
+        cut_shard(
+            number,
+            state,
+            heavy,
+            buckets=settings.buckets,
+            cap_bytes=settings.shard_cap,
+            backend=backend,
+        )
         for number, state in enumerate(states)
     ]
     cap = settings.segment_budget // settings.buckets
@@ -157,10 +164,14 @@ def _apply(
     states: Sequence[ShardState], result: RoundResult, first_id: int, backend: Backend
 ) -> list[ShardState]:
     fixes = _fixes_by_shard(result)
-    id_type = state_id_type(first_id + len(result.left))
     return [
         apply_to_shard(
-            state, result.left, result.right, first_id, fixes.get(number), id_type, backend
+            state,
+            result.left,
+            result.right,
+            first_id=first_id,
+            fix=fixes.get(number),
+            backend=backend,
         )
         for number, state in enumerate(states)
     ]

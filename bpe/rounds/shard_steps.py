@@ -17,7 +17,7 @@ from bpe.rounds.boundaries import BoundaryRecord, ShardFix
 from bpe.rounds.heavy_set import HeavySet
 from bpe.rounds.pair_ranking import pair_keys, sum_counts
 from bpe.rounds.run_coding import encode_runs
-from bpe.rounds.shard_state import ShardState, expand_runs
+from bpe.rounds.shard_state import ShardState, expand_runs, state_id_type
 
 __all__ = [
     "CHECKSUM_MASK",
@@ -85,8 +85,9 @@ def count_shard(
 def cut_shard(
     shard: int,
     state: ShardState,
-    bucket_count: int,
     heavy: HeavySet,
+    *,
+    buckets: int,
     cap_bytes: int,
     backend: Backend,
 ) -> ShardReport:
@@ -113,28 +114,29 @@ def cut_shard(
         size=cut.size,
         sent=sum_counts(table["weight"]) & CHECKSUM_MASK,
     )
-    buckets = _segment_buckets(cut.segments, bucket_count)
-    return ShardReport(dict(_by_bucket(table, buckets)), ends)
+    places = _segment_buckets(cut.segments, buckets)
+    return ShardReport(dict(_by_bucket(table, places)), ends)
 
 
 def apply_to_shard(
     state: ShardState,
     left: pa.UInt32Array,
     right: pa.UInt32Array,
+    *,
     first_id: int,
     fix: ShardFix | None,
-    id_type: pa.DataType,
     backend: Backend,
 ) -> ShardState:
     """The shard after a round's merges; pair i has become token first_id + i.
 
-    fix: what its ends have become; None: it has none. id_type: uint16 or uint32.
+    fix: what its ends have become; None: it has none.
     Raises `CountTableError` if the fix takes more tokens than there are.
     """
     inner, head, tail = state.sequences, _NOTHING, _NOTHING
     if fix is not None:
         inner = _without_ends(state, fix)
         head, tail = expand_runs(fix.head), expand_runs(fix.tail)
+    id_type = state_id_type(first_id + len(left))
     merged = backend.apply_merges(inner, left, right, first_id, id_type)
     if len(head) or len(tail):
         merged = _with_ends(merged, head, tail)

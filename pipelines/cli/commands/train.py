@@ -75,12 +75,7 @@ def run(arguments: Namespace) -> int:
         models, totals = make_models(this, given, record)
         save_models(this.output, models, arguments.golden)
         folder.tidy()
-    print_summary(
-        *(this.output, this.settings, models, totals, this.listing, watch.seconds),
-        text_read=text_read,
-        rejects_folder=this.rejects_folder,
-        limit=this.read.limit,
-    )
+    print_summary(this, models, totals, watch.seconds, text_read=text_read)
     return 0
 
 

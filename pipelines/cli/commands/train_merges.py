@@ -176,11 +176,16 @@ def _train_raw(this: TrainJob, record: Mapping[str, Any]) -> Models:
                 "driver; leave --engine out"
             )
         shards = this.rounds.shards_of(text, sample)
-        source = RawText(plan, this.read, this.settings, sample, shards, this.output)
+        source = RawText(
+            plan, this.read, this.settings, sample=sample, shards=shards, output=this.output
+        )
         return _train_in_rounds(this, source, record)
     with show_merges(this.settings.vocab_sizes[-1]) as progress:
         return train_raw_sizes(
-            *(plan, this.read, this.settings, record),
+            plan,
+            this.read,
+            this.settings,
+            record=record,
             output=this.output,
             sample=sample,
             progress=progress,
@@ -238,7 +243,14 @@ def _train_words(
     needed = words_memory(artifact.words, text, get_backend().name)
     if choose_engine(this, what, needed) == "rounds":
         shards = this.rounds.shards_of(text, Sample())
-        source = WordTable(artifact, folder, this.settings, text, shards, first_stage)
+        source = WordTable(
+            artifact,
+            folder,
+            this.settings,
+            text_bytes=text,
+            shards=shards,
+            first_stage=first_stage,
+        )
         return _train_in_rounds(this, source, record)[0]
     table = artifact.table if artifact.is_loaded else load_counts(folder).table
     # What counting left in this process is of no more use, and training takes much.

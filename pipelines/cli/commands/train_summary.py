@@ -8,6 +8,7 @@ from typing import Any
 
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
+from pipelines.cli.commands.train_job import TrainJob
 from pipelines.runners.progress import format_count
 from pipelines.storage.wording import counted
 from pipelines.training.train_bpe import TrainSettings, model_directories
@@ -21,32 +22,25 @@ _STOP_REASONS = {
 
 
 def print_summary(
-    output: str,
-    settings: TrainSettings,
+    this: TrainJob,
     models: Mapping[int, Tokenizer],
     totals: Mapping[str, Any],
-    listing: Mapping[str, int],
     seconds: float,
     *,
     text_read: bool,
-    rejects_folder: str,
-    limit: int | None = None,
 ) -> None:
     """Print what was read, what was learned, and where it is.
 
     Args:
-        output: folder of the command.
-        settings: of the training.
+        this: the command.
         models: tokenizers by the size that was asked for.
         totals: of what was counted or read; values that are not known are left out.
-        listing: `InputList.counts`.
         seconds: that the command took.
         text_read: whether it read the text itself, rather than counts that were there.
-        rejects_folder: where the lists of what was set aside lie.
-        limit: `ReadOptions.limit`.
     """
+    settings = this.settings
     size = totals.get("bytes", 0)
-    lines = job.limit_lines(limit)
+    lines = job.limit_lines(this.read.limit)
     if "documents" in totals:
         lines.append(f"documents        {format_count(totals['documents'])}")
         lines.append(job.text_line(size))
@@ -61,10 +55,10 @@ def print_summary(
         lines.append(f"distinct         {format_count(totals['words'])}")
     if totals.get("rejects"):
         reasons = ", ".join(f"{reason} {count}" for reason, count in totals["rejects"].items())
-        lines.append(f"rejected         {reasons} (see {rejects_folder})")
-    lines += job.accepted_lines(totals.get("accepted", {}), listing)
+        lines.append(f"rejected         {reasons} (see {this.rejects_folder})")
+    lines += job.accepted_lines(totals.get("accepted", {}), this.listing)
     lines += _special_text_lines(settings, totals)
-    directories = model_directories(output, models)
+    directories = model_directories(this.output, models)
     for wanted, model in models.items():
         lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")
         if model.vocab_size < wanted:

@@ -17,7 +17,7 @@ from bpe.backends.values import StopBefore
 from bpe.rounds.boundaries import check_neighbours
 from bpe.rounds.bucket_sums import add_pair_tables, rank_bucket
 from bpe.rounds.pair_ranking import PAIR_SCHEMA, RankedPairs
-from bpe.rounds.shard_state import ShardState, state_id_type
+from bpe.rounds.shard_state import ShardState
 from bpe.rounds.shard_steps import apply_to_shard, count_shard
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.storage.output_files import join
@@ -114,10 +114,9 @@ class _CountShard(beam.DoFn):
             state,
             _column(new, "left"),
             _column(new, "right"),
-            256 + before,
-            read_fixes(folder, round_).get(shard),
-            state_id_type(256 + merges.num_rows),
-            get_backend(),
+            first_id=256 + before,
+            fix=read_fixes(folder, round_).get(shard),
+            backend=get_backend(),
         )
 
 
@@ -159,7 +158,13 @@ class _WritePairs(beam.DoFn):
         check_neighbours(records)
         tokens = tokens_after(merges_of(setup.folder, self._round - 1), setup.rules.tie_order)
         ranked = rank_bucket(
-            *(pairs, records, bucket, setup.buckets, setup.kept_pairs, tokens, setup.rules)
+            pairs,
+            records,
+            bucket=bucket,
+            buckets=setup.buckets,
+            limit=setup.kept_pairs,
+            tokens=tokens,
+            rules=setup.rules,
         )
         dropped = ranked.dropped
         known = {

@@ -55,9 +55,9 @@ class RoundChain(beam.PTransform):
         self,
         setup: RoundSetup,
         tasks: Sequence[ShardTask],
+        *,
         first: int,
         rounds: int,
-        *,
         known: int,
         counted: bool,
     ) -> None:

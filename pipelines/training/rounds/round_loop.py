@@ -167,7 +167,12 @@ def _run_segments(this: Rounds, round_: int) -> None:
 def _run_chain(this: Rounds, round_: int, known: int, *, counted: bool) -> None:
     last = round_ + this.rounds_per_job - 1
     chain = RoundChain(
-        *(this.setup, this.tasks, round_, this.rounds_per_job), known=known, counted=counted
+        this.setup,
+        this.tasks,
+        first=round_,
+        rounds=this.rounds_per_job,
+        known=known,
+        counted=counted,
     )
     this.run_job(
         f"r{round_:03d}-r{last:03d}",

@@ -84,7 +84,12 @@ class _CutShard(beam.DoFn):
         state = read_state(join(setup.folder, STATE_FOLDER), name)
         heavy = read_heavy(setup.folder, self._round)
         report = cut_shard(
-            *(task.shard, state, setup.buckets, heavy, setup.shard_cap, get_backend())
+            task.shard,
+            state,
+            heavy,
+            buckets=setup.buckets,
+            cap_bytes=setup.shard_cap,
+            backend=get_backend(),
         )
         ends = to_ipc(ends_to_table([report.ends], BOUNDARY_RECORDS))
         tables = [(each, (pack_table(table), b"")) for each, table in report.tables.items()]

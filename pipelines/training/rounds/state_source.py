@@ -132,6 +132,7 @@ class RawText:
         plan: Plan,
         read: ReadOptions,
         settings: TrainSettings,
+        *,
         sample: Sample,
         shards: int,
         output: str,
@@ -213,6 +214,7 @@ class WordTable:
         artifact: CountArtifact,
         folder: str,
         settings: TrainSettings,
+        *,
         text_bytes: int,
         shards: int,
         first_stage: tuple[str, Tokenizer] | None = None,
@@ -267,6 +269,7 @@ def _merges_table(tokenizer: Tokenizer) -> pa.Table:
 
 def make_state(
     source: StateSource,
+    *,
     folder: str,
     output: str,
     settings: Mapping[str, Any],

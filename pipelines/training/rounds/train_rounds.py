@@ -81,7 +81,11 @@ def train_in_rounds(
     folder, settings = join(job.output, ROUNDS_FOLDER), job.settings
     rules = _make_rules(settings)
     initial, was_there = make_state(
-        *(source, folder, job.output, settings.to_dict(), job.run_job),
+        source,
+        folder=folder,
+        output=job.output,
+        settings=settings.to_dict(),
+        run_job=job.run_job,
         begin=lambda: job.note(_describe(job, source.expected, rules)),
     )
     size = StateSize.of(initial.state_files)

@@ -175,7 +175,7 @@ def test_a_fix_of_another_round_is_refused(
     fix = ShardFix(5, b"", b"", head_tokens, tail_tokens)
     none = pa.array([], pa.uint32())
     with pytest.raises(CountTableError, match="the fix of shard 5 takes"):
-        apply_to_shard(state, none, none, 256, fix, pa.uint16(), backend)
+        apply_to_shard(state, none, none, first_id=256, fix=fix, backend=backend)
 
 
 def test_ids_widen_when_they_must(backend: Backend) -> None:
@@ -184,7 +184,7 @@ def test_ids_widen_when_they_must(backend: Backend) -> None:
     left, right = pa.array([1], pa.uint32()), pa.array([2], pa.uint32())
     fix = ShardFix(0, encode_runs([65536, 9]), b"", 1, 0)
     state = shard([1, 1, 2], [1, 2], open_left=True)
-    wide = apply_to_shard(state, left, right, 65536, fix, pa.uint32(), backend)
+    wide = apply_to_shard(state, left, right, first_id=65536, fix=fix, backend=backend)
     assert wide.sequences.to_pylist() == [[65536, 9, 65536], [65536]]
     assert wide.sequences.type.value_type == pa.uint32()
 
@@ -205,18 +205,21 @@ def half_round(
         rank_bucket(
             add_pair_tables(r.tables[bucket] for r in counted if bucket in r.tables),
             records,
-            bucket,
-            2,
-            100,
-            TOKENS,
-            RULES,
+            bucket=bucket,
+            buckets=2,
+            limit=100,
+            tokens=TOKENS,
+            rules=RULES,
         )
         for bucket in range(2)
     ]
     with pytest.raises(CountTableError, match="pair counts that arrived add up to"):
         rank_all(rankings[:1], records, TOKENS, RULES)
     heavy = choose_heavy(rank_all(rankings, records, TOKENS, RULES), TOKENS, RULES, coverage=1.0)
-    cut = [cut_shard(n, state, 2, heavy, 1000, backend) for n, state in enumerate(states)]
+    cut = [
+        cut_shard(n, state, heavy, buckets=2, cap_bytes=1000, backend=backend)
+        for n, state in enumerate(states)
+    ]
     tables = [
         limit_segments(
             add_segment_tables(r.tables[bucket] for r in cut if bucket in r.tables),

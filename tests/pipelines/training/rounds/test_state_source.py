@@ -25,6 +25,8 @@ def test_a_state_has_about_as_many_shards_as_asked_for(kind: str, tmp_path: Path
     plan = make_plan(list_inputs([str(path)], read), read)
     settings = TrainSettings((300,), pretokenizer="none")
     for shards in (1, 3, 8):
-        source = RawText(plan, read, settings, Sample(), shards, str(tmp_path / "out"))
+        source = RawText(
+            plan, read, settings, sample=Sample(), shards=shards, output=str(tmp_path / "out")
+        )
         assert abs(source.units - shards) <= 1
         assert source.expected.shards == source.units

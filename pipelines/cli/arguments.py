@@ -21,6 +21,7 @@ from pipelines.cli.argument_types import (
 from pipelines.cli.encode_arguments import add_encode, add_plan
 from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
 from pipelines.cli.output_arguments import add_export, add_head, add_inspect, add_verify
+from pipelines.cli.text_arguments import add_decode, add_encode_text
 from pipelines.runners.exit_codes import EXIT_CODES_NOTE
 from pipelines.training.presets import PRESETS
 from pipelines.training.rounds.options import (
@@ -198,6 +199,8 @@ _COMMANDS = {
     "plan": ("show what a job would read, without running it", add_plan, _STORAGE_NOTE),
     "head": ("show the first rows of an encoded folder as text", add_head, _STORAGE_NOTE),
     "inspect": ("show a tokenizer, or how it cuts a text into tokens", add_inspect, None),
+    "encode-text": ("turn standard input into token ids", add_encode_text, None),
+    "decode": ("turn token ids on standard input back into text", add_decode, None),
 }
 BEAM_COMMANDS = frozenset(name for name, (_, _, more) in _COMMANDS.items() if more == _BEAM_NOTE)
 """Commands that pass unknown options to Beam."""
@@ -205,7 +208,7 @@ STORAGE_COMMANDS = frozenset(
     name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
 )
 """Commands that run no job, but take Beam's options for its file systems."""
-PRINTING_COMMANDS = frozenset({"head", "inspect", "plan"})
+PRINTING_COMMANDS = frozenset({"decode", "encode-text", "head", "inspect", "plan"})
 """Commands that only print."""
 
 

@@ -16,7 +16,7 @@ __all__ = ["import_command"]
 
 
 def import_command(name: str) -> ModuleType:
-    """Import `pipelines.cli.commands.NAME`, for a process that runs this command and nothing else.
+    """Import the module of a command, for a process that runs this command and nothing else.
 
     Beam's modules are many objects that live as long as the process: looking through them for
     garbage again and again takes a tenth of the time of the import, so that waits for its end, and
@@ -28,7 +28,7 @@ def import_command(name: str) -> ModuleType:
         with _without("pandas"):
             # It looks for pandas once.
             pa.array([0])
-            module = importlib.import_module(f"pipelines.cli.commands.{name}")
+            module = importlib.import_module(f"pipelines.cli.commands.{name.replace('-', '_')}")
         gc.freeze()
     finally:
         if collects:

@@ -1,4 +1,6 @@
-"""Standard output and error that may be closed: the result of a job lies in files.
+"""Standard input, and standard output and error that may be closed.
+
+The result of a job lies in files, so a job goes on without its reader.
 
 beam-bpe encode … | head -0     the reader has gone
 beam-bpe encode … >&- 2>&-      there was none
@@ -13,11 +15,38 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-__all__ = ["ReaderGoneError", "standard_streams"]
+from pipelines.storage.escape_control import one_line
+
+__all__ = ["ReaderGoneError", "note", "standard_input", "standard_streams"]
+
+_BLOCK_BYTES = 1 << 20
 
 
 class ReaderGoneError(Exception):
     """Nobody reads standard output any more, and the command has nothing else to do."""
+
+
+def note(sentence: str) -> None:
+    """Tell the user something that is not the result, on stderr."""
+    sys.stderr.write(f"{one_line(sentence)}\n")
+
+
+def standard_input() -> Iterator[bytes]:
+    """Yield standard input in blocks, as it arrives: of a pipe, what is there.
+
+    Raises:
+        OSError: it is closed, or cannot be read.
+    """
+    if sys.stdin is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF), "standard input")
+    stream: Any = sys.stdin.buffer
+    try:
+        while block := stream.read1(_BLOCK_BYTES):
+            yield block
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, "standard input") from error
 
 
 @contextmanager
@@ -83,6 +112,21 @@ class _Stream:
             self._give_up(error)
             return len(text)
 
+    def write_bytes(self, data: Any) -> int:
+        """Write bytes as they are, or drop them if nobody reads them."""
+        try:
+            # Text that was written before waits in a buffer of its own.
+            self._stream.flush()
+            return int(self._stream.buffer.write(data))
+        except OSError as error:
+            self._give_up(error)
+            return len(data)
+
+    @property
+    def buffer(self) -> _Bytes:
+        """The stream of bytes below, with the same guard."""
+        return _Bytes(self)
+
     def flush(self) -> None:
         """Flush, or drop what was held back if nobody reads it."""
         try:
@@ -102,3 +146,15 @@ class _Stream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class _Bytes:
+    """The bytes of a `_Stream`, for `sys.stdout.buffer`."""
+
+    def __init__(self, stream: _Stream) -> None:
+        self._stream = stream
+        self.flush = stream.flush
+
+    def write(self, data: Any) -> int:
+        """Write bytes, or drop them if nobody reads them."""
+        return self._stream.write_bytes(data)

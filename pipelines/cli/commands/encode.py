@@ -20,6 +20,7 @@ from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.cli.commands.load_tokenizer import load_given_tokenizer
+from pipelines.cli.commands.tokenizer_notes import tell_engine, tell_framing, tell_lossy
 from pipelines.corpus.listing.inputs import ReadOptions
 from pipelines.corpus.plan import Plan, make_plan
 from pipelines.encoding.encode_documents import EncodeDocuments
@@ -47,10 +48,10 @@ def run(arguments: Namespace) -> int:
     options = job.beam_options(arguments)
     read = job.read_options(arguments)
     tokenizer = load_given_tokenizer(arguments)
-    job.tell_engine(tokenizer)
-    job.tell_lossy(tokenizer, arguments.special_text)
+    tell_engine(tokenizer)
+    tell_lossy(tokenizer, arguments.special_text)
     settings = _settings(arguments, tokenizer, read)
-    job.tell_framing(tokenizer, settings.bos, settings.eos)
+    tell_framing(tokenizer, settings.bos, settings.eos)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
     _check_row_length(settings, plan)

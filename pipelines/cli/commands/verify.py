@@ -8,6 +8,7 @@ from argparse import Namespace
 from bpe.errors import OutputError
 from pipelines.cli.arguments import UsageError
 from pipelines.cli.commands import job
+from pipelines.cli.commands.tokenizer_notes import tell_lossy
 from pipelines.corpus.listing.input_lists import read_input_lists
 from pipelines.corpus.listing.inputs import list_inputs
 from pipelines.exports.export_check import check_export
@@ -76,7 +77,7 @@ def _verify_export(directory: str) -> None:
 
 def _verify_shards(directory: str, arguments: Namespace, patterns: list[str]) -> None:
     done = verify_output(directory, full=arguments.full)
-    job.tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
+    tell_lossy(load_copy(join(directory, TOKENIZER_FOLDER)))
     again = _encode_again(directory, arguments, patterns) if patterns else None
     sys.stdout.write(
         f"{directory} is whole: {counted(done.shards, 'shard')}, {counted(done.rows, 'row')}, "
@@ -152,7 +153,7 @@ def _unchecked(done: Verified, again: EncodedAgain | None, *, full: bool) -> str
 def _verify_model(directory: str) -> None:
     # Loading checks the hash of each file, the digest and the golden set.
     tokenizer = load_copy(directory, checks_files=True)
-    job.tell_lossy(tokenizer)
+    tell_lossy(tokenizer)
     sys.stdout.write(
         f"{directory} is whole: {tokenizer.scheme.name}, "
         f"{counted(tokenizer.vocab_size, 'entry', 'entries')}, digest {tokenizer.digest}\n"

@@ -119,7 +119,10 @@ def test_a_folder_of_several_sizes_is_told_from_a_tokenizer(
     )
 
 
-@pytest.mark.parametrize("command", ["train", "encode", "verify", "plan", "head", "inspect"])
+@pytest.mark.parametrize(
+    "command",
+    ["train", "encode", "verify", "plan", "head", "inspect", "encode-text", "decode"],
+)
 def test_every_command_explains_itself(command: str, run: Run) -> None:
     outcome = run(command, "--help")
     assert outcome.code == 0

@@ -11,7 +11,7 @@ import dataclasses
 import enum
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -230,8 +230,15 @@ def special_added_tokens(ids: Mapping[str, int]) -> tuple[AddedToken, ...]:
     return tuple(AddedToken(text, token_id) for text, token_id in ids.items())
 
 
-def check_added_tokens(added: Iterable[AddedToken], tokens: Mapping[int, bytes]) -> None:
-    """Raise `VocabularyError` for added tokens that contradict each other or ordinary tokens."""
+def check_added_tokens(
+    added: Iterable[AddedToken],
+    tokens: Mapping[int, bytes],
+    spell: Callable[[str], bytes | None] = from_printable,
+) -> None:
+    """Raise `VocabularyError` for added tokens that contradict each other or ordinary tokens.
+
+    spell: gives the bytes of the ordinary token that a vocabulary's file would spell like a text.
+    """
     by_text: dict[str, int] = {}
     by_id: dict[int, str] = {}
     for token in added:
@@ -244,7 +251,7 @@ def check_added_tokens(added: Iterable[AddedToken], tokens: Mapping[int, bytes])
                 "give each an id of its own"
             )
         by_text[token.text], by_id[token.id] = token.id, token.text
-    spelled = {text: from_printable(text) for text in by_text}
+    spelled = {text: spell(text) for text in by_text}
     for text, token_id in by_text.items():
         if token_id in tokens and tokens[token_id] != spelled[text]:
             raise VocabularyError(

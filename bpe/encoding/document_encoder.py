@@ -20,6 +20,7 @@ from bpe.backends.protocol import Decoder, Encoder
 from bpe.encoding.added_finder import AddedFinder
 from bpe.encoding.added_stream import AddedStream
 from bpe.encoding.added_tokens import Find
+from bpe.encoding.characters import CharacterEncoder
 from bpe.encoding.final_tokens import FinalTokens
 from bpe.encoding.id_arrays import (
     IdLists,
@@ -37,7 +38,6 @@ from bpe.encoding.token_offsets import EncodedText, character_offsets
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.errors import InputError, SettingsError
 from bpe.pretokenizing.cut_points import CutFinder
-from bpe.pretokenizing.normalization import normalize_array
 from bpe.pretokenizing.schemes import get_scheme
 
 __all__ = ["DocumentEncoder"]
@@ -149,11 +149,18 @@ class DocumentEncoder:
 
     def decode(self, ids: Iterable[int] | npt.NDArray[Any] | pa.Array) -> bytes:
         """Bytes of ids; see `Tokenizer.decode`."""
-        return self._decoder().decode(id_array(ids))
+        data = self._decoder().decode(id_array(ids))
+        steps = self._model.normalizing
+        return data if steps is None else data.removeprefix(steps.prefix)
 
     def decode_batch(self, ids: IdLists, threads: int) -> pa.LargeBinaryArray:
         """Bytes of each list of ids; see `Tokenizer.decode_batch`."""
-        return self._decoder().decode_array(id_list_array(ids), threads=threads)
+        texts = self._decoder().decode_array(id_list_array(ids), threads=threads)
+        steps = self._model.normalizing
+        if steps is None or not steps.prefix:
+            return texts
+        without = pc.binary_slice(texts, len(steps.prefix), None)
+        return pc.if_else(pc.starts_with(texts, steps.prefix), without, texts)
 
     def stream(
         self, special_text: str, limit_bytes: int, block_bytes: int
@@ -264,9 +271,9 @@ class DocumentEncoder:
     def _encode_array(
         self, array: pa.LargeBinaryArray, find: Find, threads: int
     ) -> pa.LargeListArray:
-        if self._model.normalizer is None:
+        if self._model.normalizing is None:
             return self._encoder().encode_array(array, threads=threads, find=find)
-        normalized = normalize_array(self._model.normalizer, array)
+        normalized = self._model.normalizing.normalize_array(array)
         encoded = self._encoder().encode_array(normalized, threads=threads, find=find)
         if not find or normalized is array:
             return encoded
@@ -283,11 +290,12 @@ class DocumentEncoder:
     def _parts(self, data: bytes, find: Find) -> list[bytes | int]:
         """Ordinary text of a document, in its normal form, and the ids of added tokens."""
         parts: list[bytes | int] = []
-        for part in self._cut(data, find | Find.FIRST):
-            if isinstance(part, int):
-                parts.append(part)
+        for start, end, token_id in self._encoder().cut(data, find | Find.FIRST):
+            if token_id is not None:
+                parts.append(token_id)
             else:
-                parts += self._cut(self._model.normalize(part), find | Find.SECOND)
+                normalized = self._model.normalize(data[start:end], begins=start == 0)
+                parts += self._cut(normalized, find | Find.SECOND)
         return parts
 
     def _cut(self, data: bytes, find: Find) -> list[bytes | int]:
@@ -329,8 +337,8 @@ class DocumentEncoder:
     def _special_places(self, array: pa.LargeBinaryArray) -> Iterator[tuple[int, int, int]]:
         """Special tokens that encoding finds: row, start and id."""
         rows = set(self._finder.rows_with_texts(array))
-        if self._model.normalizer is not None:
-            normalized = normalize_array(self._model.normalizer, array)
+        if self._model.normalizing is not None:
+            normalized = self._model.normalizing.normalize_array(array)
             rows.update(self._finder.rows_with_texts(normalized))
         specials = set(self._model.special_tokens.values())
         for row in sorted(rows):
@@ -345,7 +353,7 @@ class DocumentEncoder:
             if token_id is not None:
                 yield start, token_id
                 continue
-            text = self._model.normalize(data[start:end])
+            text = self._model.normalize(data[start:end], begins=start == 0)
             for begin, _, inner_id in self._encoder().cut(text, find | Find.SECOND):
                 if inner_id is not None:
                     yield start + begin, inner_id
@@ -367,8 +375,12 @@ class DocumentEncoder:
     def _encoder(self) -> Encoder:
         with self._lock:
             if self._backend_encoder is None:
-                backend = get_backend()
-                self._backend_encoder = backend.make_encoder(self._model.encoding_model)
+                made = get_backend().make_encoder(self._model.encoding_model)
+                parts, _ = self._model.character_parts
+                if parts:
+                    ids = {data: i for i, data in self._model.tokens.items()}
+                    made = CharacterEncoder(made, parts, [ids[bytes([b])] for b in range(256)])
+                self._backend_encoder = made
             return self._backend_encoder
 
     def _decoder(self) -> Decoder:

@@ -22,20 +22,19 @@ from bpe.encoding.added_tokens import (
     check_added_tokens,
     special_added_tokens,
 )
+from bpe.encoding.characters import BLANK_SIGN, assembled_characters
 from bpe.encoding.missing_bytes import MissingBytes, find_missing_bytes
-from bpe.encoding.printable_bytes import PRINTABLE_ORDER
+from bpe.encoding.printable_bytes import PRINTABLE_ORDER, from_printable
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.token_table import TokenTable
 from bpe.errors import SettingsError, VocabularyError
-from bpe.pretokenizing.normalization import normalize
+from bpe.pretokenizing.normalizers import Normalizer, get_normalizer
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 
-__all__ = ["MOST_TOKENS", "NORMALIZERS", "TokenizerModel"]
+__all__ = ["MOST_TOKENS", "TokenizerModel"]
 
 MOST_TOKENS = 2**21
 """Largest number of ids, added tokens included; the native merge table numbers them in 21 bits."""
-
-NORMALIZERS = (None, "NFC")
 
 _HEADER = "beam-bpe tokenizer content"
 _PROVENANCE = ("tie_order", "training", "post_processor")
@@ -51,7 +50,11 @@ class TokenizerModel(TokenTable):
     scheme: how documents are cut into pre-tokens.
     added_tokens: texts with ids of their own, special ones among them, in the order of their ids.
     whole_piece: a pre-token that is a token as a whole is that token, whatever merges make of it.
-    normalizer: None, or "NFC": documents are normalized first, and decode to their normal form.
+    normalizer: None, or the spec of what is done to documents first (`get_normalizer`); they decode
+        to their normal form.
+    characters: merges join characters, and one that is no token is encoded by its bytes:
+        SentencePiece's kind, whose sign for a blank (U+2581) is a blank here.
+    spare_tokens: further ids, which no text gets; their bytes may be those of other tokens.
     tie_order: order that training broke ties by; None for imported vocabularies, whose files do
         not tell it.
     training: record of the training, JSON values only.
@@ -66,6 +69,8 @@ class TokenizerModel(TokenTable):
     added_tokens: Sequence[AddedToken] = ()
     whole_piece: bool = False
     normalizer: str | None = None
+    characters: bool = False
+    spare_tokens: dict[int, bytes] = field(default_factory=dict)
     tie_order: str | None = None
     training: dict[str, Any] = field(default_factory=dict)
     post_processor: Any = None
@@ -73,17 +78,18 @@ class TokenizerModel(TokenTable):
     def __post_init__(self) -> None:
         if self.tie_order is not None:
             vocabulary_checks.check_tie_order(self.tie_order)
-        if self.normalizer not in NORMALIZERS:
-            raise SettingsError(f"normalizer {self.normalizer!r} is not known: use None or 'NFC'")
-        if len(self.tokens) + len(self.added_tokens) > MOST_TOKENS:
+        if self.normalizer is not None:
+            get_normalizer(self.normalizer)
+        count = len(self.tokens) + len(self.added_tokens) + len(self.spare_tokens)
+        if count > MOST_TOKENS:
             raise VocabularyError(
-                f"the vocabulary has {len(self.tokens) + len(self.added_tokens):,} tokens, and at "
-                f"most {MOST_TOKENS:,} are supported"
+                f"the vocabulary has {count:,} tokens, and at most {MOST_TOKENS:,} are supported"
             )
         vocabulary_checks.check_tokens(self.tokens)
         vocabulary_checks.check_merges(self.merges, self.tokens)
         vocabulary_checks.check_ids(token.id for token in self.added_tokens)
-        check_added_tokens(self.added_tokens, self.tokens)
+        vocabulary_checks.check_ids(self.spare_tokens)
+        check_added_tokens(self.added_tokens, self.tokens, spell=self.bytes_of_entry)
         in_order = sorted(self.added_tokens, key=lambda token: token.id)
         object.__setattr__(self, "added_tokens", tuple(in_order))
         self._check_normal_forms()
@@ -148,6 +154,17 @@ class TokenizerModel(TokenTable):
         )
 
     @cached_property
+    def all_tokens(self) -> dict[int, bytes]:
+        """Bytes of every id: those of an added token are its text."""
+        return self.spare_tokens | super().all_tokens
+
+    def bytes_of_entry(self, text: str) -> bytes | None:
+        """Bytes of a token as the vocabulary's file spells it; None if it spells none."""
+        if self.characters:
+            return text.replace(BLANK_SIGN, " ").encode()
+        return from_printable(text)
+
+    @cached_property
     def missing_bytes(self) -> MissingBytes:
         """The bytes that have no id; a text that holds one cannot be encoded."""
         return MissingBytes(find_missing_bytes(self.tokens.values()))
@@ -161,7 +178,21 @@ class TokenizerModel(TokenTable):
             else token
             for token in self.added_tokens
         )
-        return EncodingModel(self.tokens, self.merges, self.whole_piece, self.scheme, added)
+        parts, assembling = self.character_parts
+        return EncodingModel(
+            self.tokens | parts if parts else self.tokens,
+            [*assembling, *self.merges] if assembling else self.merges,
+            self.whole_piece,
+            self.scheme,
+            added,
+        )
+
+    @cached_property
+    def character_parts(self) -> tuple[dict[int, bytes], list[tuple[int, int, int]]]:
+        """Parts of characters and the merges that assemble them, in front of all others."""
+        if not self.characters:
+            return {}, []
+        return assembled_characters(self.tokens, self.max_id + 1)
 
     @cached_property
     def added_search(self) -> AddedSearch:
@@ -191,9 +222,18 @@ class TokenizerModel(TokenTable):
     def _decodes_to_itself(self, token: AddedToken) -> bool:
         return self.all_tokens[token.id] == token.text.encode()
 
-    def normalize(self, data: bytes) -> bytes:
-        """Normal form of a text, if the model has a normalizer; invalid bytes stay."""
-        return data if self.normalizer is None else normalize(self.normalizer, data)
+    def normalize(self, data: bytes, *, begins: bool = True) -> bytes:
+        """Normal form of a text, if the model has a normalizer; invalid bytes stay.
+
+        begins: whether a document begins with it.
+        """
+        steps = self.normalizing
+        return data if steps is None else steps.normalize(data, begins=begins)
+
+    @cached_property
+    def normalizing(self) -> Normalizer | None:
+        """The normalizer, if there is one."""
+        return None if self.normalizer is None else get_normalizer(self.normalizer)
 
     @cached_property
     def digest(self) -> str:
@@ -205,7 +245,8 @@ class TokenizerModel(TokenTable):
         `special_tokens` ([id, text] by id), `tokens` ([id, hex bytes] by id),
         `unicode_version` and `whole_piece`. Where an added token is not special, or has a flag,
         the line ends with 2, and in place of `special_tokens` there is `added_tokens`: [id, text,
-        special, normalized, lstrip, rstrip, single_word] by id.
+        special, normalized, lstrip, rstrip, single_word] by id. Where merges join characters, it
+        ends with 3, and there is `spare_tokens`: [id, hex bytes] by id.
         """
         content = self._content()
         lists = {name: content.pop(name) for name in ("merges", "tokens")}
@@ -217,7 +258,7 @@ class TokenizerModel(TokenTable):
         written["merges"] = _write_rows("[%d,%d,%d]", lists["merges"])
         written["tokens"] = _write_rows('[%d,"%s"]', lists["tokens"])
         text = ",".join(f'"{name}":{written[name]}' for name in sorted(written))
-        version = 2 if "added_tokens" in content else 1
+        version = 3 if self.characters else 2 if "added_tokens" in content else 1
         return hashlib.sha256(f"{_HEADER} {version}\n{{{text}}}".encode()).hexdigest()
 
     @property
@@ -300,6 +341,8 @@ class TokenizerModel(TokenTable):
             ],
             whole_piece=content["whole_piece"],
             normalizer=content["normalizer"],
+            characters="spare_tokens" in content,
+            spare_tokens={i: bytes.fromhex(data) for i, data in content.get("spare_tokens", ())},
             **stored["provenance"],
         )
 
@@ -310,9 +353,16 @@ class TokenizerModel(TokenTable):
             "normalizer": self.normalizer,
             "whole_piece": self.whole_piece,
             **self._added_content(),
+            **self._spare_content(),
             "tokens": [(token_id, self.tokens[token_id].hex()) for token_id in sorted(self.tokens)],
             "merges": self.merges,
         }
+
+    def _spare_content(self) -> dict[str, Any]:
+        if not self.characters:
+            return {}
+        rows = [(token_id, data.hex()) for token_id, data in sorted(self.spare_tokens.items())]
+        return {"spare_tokens": rows}
 
     def _added_content(self) -> dict[str, Any]:
         """Added tokens as rows by id; plain ones as they were written before there were others."""

@@ -6,6 +6,7 @@ module for the message needs a newer protobuf than Apache Beam allows.
 
 from __future__ import annotations
 
+import enum
 import os
 import struct
 from collections.abc import Iterator
@@ -14,14 +15,23 @@ from typing import Any
 
 from bpe.errors import ModelFileError
 
-__all__ = ["BPE", "MODEL_KINDS", "Piece", "SentencePieceModel", "parse_sentencepiece"]
+__all__ = ["BPE", "MODEL_KINDS", "Kind", "Piece", "SentencePieceModel", "parse_sentencepiece"]
 
 BPE = 2
 MODEL_KINDS = {1: "Unigram", BPE: "BPE", 3: "words", 4: "characters"}
 """Values of `trainer_spec.model_type`."""
 
-NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
-"""Values of a piece's type."""
+
+class Kind(enum.IntEnum):
+    """What a piece is."""
+
+    NORMAL = 1
+    UNKNOWN = 2
+    CONTROL = 3
+    USER_DEFINED = 4
+    UNUSED = 5
+    BYTE = 6
+
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
@@ -33,7 +43,7 @@ class Piece:
 
     text: str
     score: float = 0.0
-    kind: int = NORMAL
+    kind: int = Kind.NORMAL
 
 
 @dataclass(frozen=True)
@@ -95,7 +105,7 @@ def parse_sentencepiece(data: bytes, path: str | os.PathLike[str]) -> SentencePi
 def _parse_piece(data: memoryview) -> Piece:
     fields = dict(_fields(data))
     (score,) = struct.unpack("<f", fields.get(2, b"\0\0\0\0"))
-    return Piece(bytes(fields.get(1, b"")).decode(), score, int(fields.get(3, NORMAL)))
+    return Piece(bytes(fields.get(1, b"")).decode(), score, int(fields.get(3, Kind.NORMAL)))
 
 
 def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:

@@ -31,6 +31,12 @@ from bpe.formats.huggingface_patterns import (
     render_pre_tokenizer,
     scheme_name_of,
 )
+from bpe.formats.sentencepiece_bpe import (
+    character_steps,
+    model_of_vocab,
+    render_character_parts,
+    spell_token,
+)
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 
 __all__ = [
@@ -85,14 +91,9 @@ class UnsupportedFileError(ModelFileError):
 
 
 def _read_document(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:
-    # Padding does nothing to a text that is encoded alone.
-    truncation = document.get("truncation")
-    if truncation is not None:
-        raise ModelFileError(
-            f"{path}: truncation is {shown(truncation)}, which cannot be honoured: it would cut "
-            'every text; set "truncation" to null in the file (no_truncation() in `tokenizers`), '
-            "and cut rows with --max-row-tokens or --pack"
-        )
+    _check_truncation(document, path)
+    if _is_over_characters(document):
+        return _read_characters(document, path)
     _check_decoder(document.get("decoder"), path)
     model = _member(document, "model", dict, path)
     for setting, allowed in _MODEL_VALUES.items():
@@ -116,13 +117,62 @@ def _read_document(document: Mapping[str, Any], path: PathLike) -> TokenizerMode
         raise ModelFileError(f"{path}: {error}") from error
 
 
+def _check_truncation(document: Mapping[str, Any], path: PathLike) -> None:
+    # Padding does nothing to a text that is encoded alone.
+    truncation = document.get("truncation")
+    if truncation is not None:
+        raise ModelFileError(
+            f"{path}: truncation is {shown(truncation)}, which cannot be honoured: it would cut "
+            'every text; set "truncation" to null in the file (no_truncation() in `tokenizers`), '
+            "and cut rows with --max-row-tokens or --pack"
+        )
+
+
+def _is_over_characters(document: Mapping[str, Any]) -> bool:
+    """Whether unknown characters become bytes: SentencePiece's kind."""
+    model = document.get("model")
+    return isinstance(model, dict) and model.get("byte_fallback") is True
+
+
+def _read_characters(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:
+    model = _member(document, "model", dict, path)
+    for setting, allowed in _MODEL_VALUES.items():
+        value = model.get(setting)
+        is_set = setting in ("unk_token", "fuse_unk", "byte_fallback")
+        _refuse_unless(is_set or value in allowed, path, f"model.{setting}", value)
+    ignores = _flag(model, "ignore_merges", "model", path, default=False)
+    _refuse_unless(not ignores, path, "model.ignore_merges", ignores)
+    normalizer, pre_tokenizer = document.get("normalizer"), document.get("pre_tokenizer")
+    steps = character_steps(
+        _steps_of(normalizer, "normalizers", "normalizer", path) if normalizer else [],
+        _steps_of(pre_tokenizer, "pretokenizers", "pre_tokenizer", path) if pre_tokenizer else [],
+    )
+    _refuse_unless(steps is not None, path, "normalizer with pre_tokenizer", pre_tokenizer)
+    normalizing, cuts_at_blanks = steps or ([], False)
+    vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+    try:
+        return model_of_vocab(
+            vocab,
+            _read_merges(_member(model, "merges", list, path), path),
+            _read_added_tokens(document.get("added_tokens"), vocab, path),
+            normalizer=normalizing,
+            cuts_at_blanks=cuts_at_blanks,
+            path=path,
+            post_processor=document.get("post_processor"),
+        )
+    except VocabularyError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+
+
 def render_tokenizer_json(model: TokenizerModel) -> str:
     """Write a model as tokenizer.json text, which gives the same ids for text without specials.
 
     The `tokenizers` library finds special tokens in text unless `encode_special_tokens` is set.
     Raises `SettingsError` for a pattern, `VocabularyError` for ids, that cannot be written.
     """
-    vocab = {to_printable(model.tokens[token_id]): token_id for token_id in sorted(model.tokens)}
+    spell = spell_token if model.characters else to_printable
+    vocab = {spell(model.tokens[token_id]): token_id for token_id in sorted(model.tokens)}
+    vocab |= {spell_token(data, is_spare=True): i for i, data in model.spare_tokens.items()}
     alone = [token for token in model.added_tokens if token.id not in model.tokens]
     if [token.id for token in alone] != list(range(len(vocab), len(vocab) + len(alone))):
         # The library numbers added tokens itself, from the vocabulary's size up; only what is in
@@ -134,10 +184,8 @@ def render_tokenizer_json(model: TokenizerModel) -> str:
         "truncation": None,
         "padding": None,
         "added_tokens": [_render_added_token(token) for token in model.added_tokens],
-        "normalizer": {"type": model.normalizer} if model.normalizer else None,
-        "pre_tokenizer": render_pre_tokenizer(model.scheme, model.tokens.values()),
+        **(render_character_parts(model) if model.characters else _byte_level_parts(model)),
         "post_processor": model.post_processor,
-        "decoder": _byte_level(),
         "model": {
             "type": "BPE",
             "dropout": None,
@@ -145,16 +193,26 @@ def render_tokenizer_json(model: TokenizerModel) -> str:
             "continuing_subword_prefix": None,
             "end_of_word_suffix": None,
             "fuse_unk": False,
-            "byte_fallback": False,
+            "byte_fallback": model.characters,
             "ignore_merges": model.whole_piece,
             "vocab": vocab,
             "merges": [
-                f"{to_printable(model.tokens[left])} {to_printable(model.tokens[right])}"
+                [spell(model.tokens[left]), spell(model.tokens[right])]
+                if model.characters
+                else f"{spell(model.tokens[left])} {spell(model.tokens[right])}"
                 for left, right, _ in model.merges
             ],
         },
     }
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
+
+
+def _byte_level_parts(model: TokenizerModel) -> dict[str, Any]:
+    return {
+        "normalizer": {"type": model.normalizer} if model.normalizer else None,
+        "pre_tokenizer": render_pre_tokenizer(model.scheme, model.tokens.values()),
+        "decoder": _byte_level(),
+    }
 
 
 def write_tokenizer_json(model: TokenizerModel, path: PathLike) -> None:

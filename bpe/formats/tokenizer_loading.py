@@ -14,6 +14,8 @@ from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
 from bpe.formats.file_access import read_file
 from bpe.formats.foreign_tokenizers import SENTENCEPIECE, WORDPIECE, describe_bytes
 from bpe.formats.golden import GoldenText
+from bpe.formats.sentencepiece_bpe import model_of_pieces
+from bpe.formats.sentencepiece_model import parse_sentencepiece
 from bpe.formats.tokenizer_json import UnsupportedFileError, read_tokenizer_json
 from bpe.pretokenizing.schemes import get_scheme
 
@@ -132,14 +134,17 @@ def _name_rank_files(folder: Path) -> None:
         )
 
 
-def _read_other_kind(path: Path) -> LibraryModel | None:
+def _read_other_kind(path: Path) -> TokenizerModel | LibraryModel | None:
     """Model of a file of another kind; None for none, `ModelFileError` for one nobody reads."""
     kind = describe_bytes(read_file(path)) if path.is_file() else None
     if kind is None:
         return None
     refusal = ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
     if kind[0] == SENTENCEPIECE:
-        return read_sentencepiece(path, refusal)
+        try:
+            return model_of_pieces(parse_sentencepiece(read_file(path), path), path)
+        except ModelFileError as native_refusal:
+            return read_sentencepiece(path, native_refusal)
     if kind[0] == WORDPIECE:
         return read_wordpiece_vocab(path, refusal)
     raise refusal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -159,8 +160,9 @@ class DocumentEncoder:
         steps = self._model.normalizing
         if steps is None or not steps.prefix:
             return texts
-        without = pc.binary_slice(texts, len(steps.prefix), None)
-        return pc.if_else(pc.starts_with(texts, steps.prefix), without, texts)
+        return pc.replace_substring_regex(
+            texts, rf"\A{re.escape(steps.prefix.decode())}", "", max_replacements=1
+        )
 
     def stream(
         self, special_text: str, limit_bytes: int, block_bytes: int
@@ -261,9 +263,37 @@ class DocumentEncoder:
         acts = self._model.special_tokens if special_text == "allow" else ()
         return find if acts or self._has_vocabulary_tokens else Find.NOTHING
 
+    @cached_property
+    def _puts_before_parts(self) -> bool:
+        """Whether something is put before the text after an added token too."""
+        steps = self._model.normalizing
+        return steps is not None and bool(steps.prefix)
+
+    def _rows_in_parts(
+        self, array: pa.LargeBinaryArray, normalized: pa.LargeBinaryArray
+    ) -> list[int]:
+        """Documents in which the text between added tokens is to be normalized by itself."""
+        if not self._puts_before_parts:
+            # What is in its normal form as a whole is so in every part.
+            is_same = normalized is array
+            changed = [] if is_same else np.flatnonzero(pc.not_equal(array, normalized)).tolist()
+            return list(changed)
+        first = [token for token in self._model.added_tokens if not token.normalized]
+        if all(token.special for token in first):
+            return self._finder.rows_with_texts(array)
+        return list(range(len(array)))
+
+    def _has_first_pass(self, find: Find) -> bool:
+        """Whether something is looked for in texts as they are, before they are normalized."""
+        return bool(find) and any(
+            not token.normalized and (not token.special or Find.SPECIALS in find)
+            for token in self._model.added_tokens
+        )
+
     def _encode(self, data: bytes, find: Find) -> npt.NDArray[np.uint32]:
         normalized = self._model.normalize(data)
-        if not find or normalized == data:
+        is_whole = normalized == data and not self._puts_before_parts
+        if not self._has_first_pass(find) or is_whole:
             return self._encoder().encode(normalized, find)
         ids: npt.NDArray[Any] = self._encode_parts([self._parts(data, find)]).values.to_numpy()
         return ids.astype(np.uint32)
@@ -275,15 +305,12 @@ class DocumentEncoder:
             return self._encoder().encode_array(array, threads=threads, find=find)
         normalized = self._model.normalizing.normalize_array(array)
         encoded = self._encoder().encode_array(normalized, threads=threads, find=find)
-        if not find or normalized is array:
+        rows = self._rows_in_parts(array, normalized) if self._has_first_pass(find) else []
+        if not rows:
             return encoded
-        # What is in its normal form as a whole is so in every part.
-        changed = np.flatnonzero(pc.not_equal(array, normalized)).tolist()
-        if not changed:
-            return encoded
-        cut = self._encode_parts([self._parts(array[row].as_py(), find) for row in changed])
+        cut = self._encode_parts([self._parts(array[row].as_py(), find) for row in rows])
         plans = [[row] for row in range(len(array))]
-        for index, row in enumerate(changed):
+        for index, row in enumerate(rows):
             plans[row] = [len(array) + index]
         return join_id_lists(pa.concat_arrays([encoded, cut.cast(encoded.type)]), plans)
 

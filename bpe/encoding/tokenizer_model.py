@@ -96,10 +96,10 @@ class TokenizerModel(TokenTable):
 
     def _check_normal_forms(self) -> None:
         """Refuse two that the library would choose between by chance."""
-        known: dict[bytes, str] = {}
+        known: dict[str, str] = {}
         for token in self.added_tokens:
             if token.normalized:
-                form = self.normalize(token.text.encode())
+                form = self._normal_entry(token)
                 if form in known:
                     raise VocabularyError(
                         f"added tokens {token.text!r} and {known[form]!r} have the same normal "
@@ -173,7 +173,7 @@ class TokenizerModel(TokenTable):
     def encoding_model(self) -> EncodingModel:
         """The part that a backend's encoder needs."""
         added = tuple(
-            dataclasses.replace(token, text=self.normalize(token.text.encode()).decode())
+            dataclasses.replace(token, text=self._normal_entry(token))
             if token.normalized
             else token
             for token in self.added_tokens
@@ -229,6 +229,11 @@ class TokenizerModel(TokenTable):
         """
         steps = self.normalizing
         return data if steps is None else steps.normalize(data, begins=begins)
+
+    def _normal_entry(self, token: AddedToken) -> str:
+        """Text of an added token as the second pass looks for it."""
+        data, steps = token.text.encode(), self.normalizing
+        return (data if steps is None else steps.normalize(data, is_entry=True)).decode()
 
     @cached_property
     def normalizing(self) -> Normalizer | None:

@@ -9,8 +9,10 @@
                      tokenizer.json; since format version 3
     golden.jsonl     texts with their ids (`bpe.formats.golden`)
 
-The directory of a tokenizer that another library encodes holds that library's file in place of
-the first four (`bpe.formats.library_directory`); since format version 4.
+Since format version 4, the directory of a tokenizer over characters has neither vocab.json nor
+merges.txt, which cannot spell it: tokenizer.json holds both. That of a tokenizer that another
+library encodes holds that library's file in place of the first four
+(`bpe.formats.library_directory`).
 
 config.json is written last: a directory without it is not a tokenizer yet.
 """
@@ -56,7 +58,7 @@ from bpe.formats.gpt2_files import (
     render_vocab,
 )
 from bpe.formats.library_directory import FILE_NAMES, read_library_model, render_library_files
-from bpe.formats.tokenizer_json import render_tokenizer_json
+from bpe.formats.tokenizer_json import parse_tokenizer_json, render_tokenizer_json
 from bpe.formats.transformers_config import render_transformers_config
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 
@@ -74,8 +76,8 @@ __all__ = [
 
 CONFIG_NAME = "config.json"
 FORMAT_VERSION = 3
-LIBRARY_VERSION = 4
-"""Format version of the directory of a tokenizer that another library encodes."""
+KINDS_VERSION = 4
+"""Format version of directories whose vocabulary vocab.json cannot hold."""
 
 _FORMAT = "beam-bpe tokenizer"
 _VOCAB, _MERGES, _HUGGING_FACE = "vocab.json", "merges.txt", "tokenizer.json"
@@ -127,17 +129,16 @@ def render_model_files(
     """
     if isinstance(model, LibraryModel):
         files, facts = render_library_files(model, encode)
-        return _with_config(files, LIBRARY_VERSION, written_by, facts)
+        return _with_config(files, KINDS_VERSION, written_by, facts)
     texts = [
         GoldenText(data, None)
         for data in default_texts(model.scheme, model.special_tokens)
         if not model.missing_bytes.is_in(data)
     ]
-    files = {
-        _VOCAB: render_vocab(model).encode(),
-        _MERGES: render_merges(model).encode(),
-        _GOLDEN: render_golden(check_golden(texts, encode)),
-    }
+    files = {_GOLDEN: render_golden(check_golden(texts, encode))}
+    if not model.characters:
+        pair = {_VOCAB: render_vocab(model).encode(), _MERGES: render_merges(model).encode()}
+        files = pair | files
     try:
         files[_HUGGING_FACE] = render_tokenizer_json(model).encode()
         files[_TRANSFORMERS] = render_transformers_config(model.special_tokens)
@@ -161,7 +162,8 @@ def render_model_files(
         "training": model.training,
         "without_tokenizer_json": without,
     }
-    return _with_config(files, FORMAT_VERSION, written_by, facts)
+    version = KINDS_VERSION if model.characters else FORMAT_VERSION
+    return _with_config(files, version, written_by, facts)
 
 
 def _with_config(
@@ -218,10 +220,12 @@ def read_model_directory(
     """
     config = _read_config(directory)
     contents = _read_verified(directory, config)
-    if config["format_version"] == LIBRARY_VERSION:
+    if config["format_version"] == KINDS_VERSION:
         config_path, golden_path = Path(directory, CONFIG_NAME), Path(directory, _GOLDEN)
         golden = parse_golden(decode_text(contents[_GOLDEN], golden_path), golden_path)
-        return read_library_model(config, contents, config_path), golden
+        if "engine" in config:
+            return read_library_model(config, contents, config_path), golden
+        return _read_characters(directory, config, contents), golden
     return _read_byte_level(directory, config, contents)
 
 
@@ -255,12 +259,40 @@ def _read_byte_level(
         )
     except InputError as error:
         raise ModelFileError(f"{directory}: {error}") from error
+    _check_digest(model, config, directory)
+    return model, parse_golden(contents[_GOLDEN], Path(directory, _GOLDEN))
+
+
+def _check_digest(model: TokenizerModel, config: Mapping[str, Any], directory: PathLike) -> None:
     if model.digest != config.get("digest"):
         raise ModelFileError(
             f"{Path(directory, CONFIG_NAME)}: the digest is {config.get('digest')!r}, the content "
             f"of the directory has {model.digest!r}: config.json was changed after it was written"
         )
-    return model, parse_golden(contents[_GOLDEN], Path(directory, _GOLDEN))
+
+
+def _read_characters(
+    directory: PathLike, config: Mapping[str, Any], files: Mapping[str, bytes]
+) -> TokenizerModel:
+    """Model over characters: vocabulary and merges of tokenizer.json, all else of config.json."""
+    path = Path(directory, _HUGGING_FACE)
+    if _HUGGING_FACE not in files:
+        raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' does not list {path.name}")
+    spelled = parse_tokenizer_json(files[_HUGGING_FACE], path)
+    added, _ = _read_added_tokens(config, directory)
+    try:
+        model = dataclasses.replace(
+            spelled,
+            added_tokens=added,
+            scheme=_read_scheme(config, directory),
+            normalizer=config.get("normalizer"),
+            training=_member(config, "training", dict, directory),
+            post_processor=config.get("post_processor"),
+        )
+    except InputError as error:
+        raise ModelFileError(f"{directory}: {error}") from error
+    _check_digest(model, config, directory)
+    return model
 
 
 def replace_golden(directory: PathLike, texts: Sequence[GoldenText]) -> None:
@@ -313,18 +345,18 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
             "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
         )
-    if config.get("format_version") not in range(1, LIBRARY_VERSION + 1):
+    if config.get("format_version") not in range(1, KINDS_VERSION + 1):
         raise ModelFileError(
             f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
-            f"1 to {LIBRARY_VERSION}; it was written by {config.get('written_by')!r}: install that"
+            f"1 to {KINDS_VERSION}; it was written by {config.get('written_by')!r}: install that"
         )
     return config
 
 
 def _read_verified(directory: PathLike, config: Mapping[str, Any]) -> dict[str, bytes]:
     hashes = _member(config, "files", dict, directory)
-    is_library = config["format_version"] == LIBRARY_VERSION
-    for name in (_GOLDEN,) if is_library else _REQUIRED:
+    is_other_kind = config["format_version"] == KINDS_VERSION
+    for name in (_GOLDEN,) if is_other_kind else _REQUIRED:
         if name not in hashes:
             raise ModelFileError(f"{Path(directory, CONFIG_NAME)}: 'files' does not list {name}")
     contents: dict[str, bytes] = {}

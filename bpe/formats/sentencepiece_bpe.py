@@ -191,22 +191,23 @@ def model_of_pieces(model: SentencePieceModel, path: PathLike) -> TokenizerModel
         "it takes extra blanks away": model.remove_extra_whitespaces,
         "blanks end its words": model.whitespace_as_suffix,
         "its blanks are not escaped": not model.escape_whitespaces,
-        "it has symbols of the user's, or unused ones": any(
-            piece.kind in (Kind.USER_DEFINED, Kind.UNUSED) for piece in model.pieces
+        "a symbol of the user's has a blank": any(
+            piece.kind == Kind.USER_DEFINED and (" " in piece.text or BLANK_SIGN in piece.text)
+            for piece in model.pieces
         ),
+        "it has unused pieces": any(piece.kind == Kind.UNUSED for piece in model.pieces),
         "a piece is there twice": len(normal)
         != sum(piece.kind == Kind.NORMAL for piece in model.pieces),
     }
-    # Characters are made by no merge, and their scores may be equal.
-    made = [model.pieces[i].score for text, i in normal.items() if len(text) > 1]
-    reasons["two of its pieces have the same score"] = len(set(made)) < len(made)
+    reasons["several of its pieces have the same score"] = not _ties_are_runs(model, normal)
     reasons["a piece has a character that is none"] = not set().union(*normal) <= normal.keys()
     for reason, holds in reasons.items():
         if holds:
             raise ModelFileError(
                 f"{path}: this SentencePiece model cannot be merged here: {reason}"
             )
-    order = sorted(normal, key=lambda text: -model.pieces[normal[text]].score)
+    # Of equal scores, the leftmost place is merged; of runs, that is where the longest one grows.
+    order = sorted(normal, key=lambda text: (-model.pieces[normal[text]].score, -len(text)))
     splits = [
         (text[:place], text[place:])
         for text in order
@@ -215,11 +216,13 @@ def model_of_pieces(model: SentencePieceModel, path: PathLike) -> TokenizerModel
     ]
     vocab = {piece.text: i for i, piece in enumerate(model.pieces)}
     added = [
-        AddedToken(piece.text, i)
+        # The library looks for symbols of the user's in the normal form.
+        AddedToken(piece.text, i, special=not is_users, normalized=is_users)
         for i, piece in enumerate(model.pieces)
-        if piece.kind in (Kind.CONTROL, Kind.UNKNOWN)
+        for is_users in [piece.kind == Kind.USER_DEFINED]
+        if is_users or piece.kind in (Kind.CONTROL, Kind.UNKNOWN)
     ]
-    prefix: list[Step] = [("Prepend", " ")] if model.add_dummy_prefix else []
+    prefix: list[Step] = [("PrependToTexts", " ")] if model.add_dummy_prefix else []
     lefts, rights = zip(*splits, strict=True) if splits else ((), ())
     try:
         return model_of_vocab(
@@ -234,6 +237,40 @@ def model_of_pieces(model: SentencePieceModel, path: PathLike) -> TokenizerModel
         raise ModelFileError(f"{path}: {error}") from error
 
 
+def _ties_are_runs(model: SentencePieceModel, normal: Mapping[str, int]) -> bool:
+    """Whether merging the longest result first is merging the leftmost, where scores are equal.
+
+    Only for runs of one character, such as blanks, which is tried for runs of many lengths.
+    """
+    groups: dict[float, list[str]] = {}
+    for text, i in normal.items():
+        if len(text) > 1:  # characters are made by no merge
+            groups.setdefault(model.pieces[i].score, []).append(text)
+    for texts in groups.values():
+        if len(texts) > 1 and len(set("".join(texts))) > 1:
+            return False
+        sizes = {1, *map(len, texts)}
+        if len(texts) > 1 and any(
+            _merge_run(size, sizes, longest_first=True)
+            != _merge_run(size, sizes, longest_first=False)
+            for size in range(2, 4 * max(sizes))
+        ):
+            return False
+    return True
+
+
+def _merge_run(size: int, sizes: set[int], *, longest_first: bool) -> list[int]:
+    """Lengths of what a run of characters is merged to, if a token of each of `sizes` exists."""
+    parts = [1] * size
+    while True:
+        sums = [(left + right, -i) for i, (left, right) in enumerate(pairwise(parts))]
+        found = [each for each in sums if each[0] in sizes]
+        if not found:
+            return parts
+        total, place = max(found) if longest_first else found[0]
+        parts[-place : 2 - place] = [total]
+
+
 def spell_token(data: bytes, *, is_spare: bool = False) -> str:
     """A token as the vocabulary's file spells it; is_spare: whether it is one of the spare ones."""
     if len(data) == 1 and (is_spare or data >= b"\x80"):
@@ -244,7 +281,7 @@ def spell_token(data: bytes, *, is_spare: bool = False) -> str:
 def render_character_parts(model: TokenizerModel) -> dict[str, Any]:
     """Normalizer, pre-tokenizer and decoder of tokenizer.json for such a model."""
     steps = list(model.normalizing.steps) if model.normalizing else []
-    prefixes = [step[0] for step in steps if step[0].startswith("Prepend")]
+    prefixes = [step[0].removesuffix("ToTexts") for step in steps if step[0].startswith("Prepend")]
     forms: list[dict[str, Any]] = [{"type": step[0]} for step in steps if step[0] in FORMS]
     cuts = model.scheme.pattern == _EACH_BLANK
     normalizers = list(forms)

@@ -41,6 +41,7 @@ from bpe.pretokenizing.schemes import Scheme, get_scheme
 
 __all__ = [
     "UnsupportedFileError",
+    "parse_tokenizer_json",
     "read_tokenizer_json",
     "render_tokenizer_json",
     "write_tokenizer_json",
@@ -71,7 +72,11 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
 
     Raises `ModelFileError` that names the file, the setting and its value.
     """
-    data = read_file(path)
+    return parse_tokenizer_json(read_file(path), path)
+
+
+def parse_tokenizer_json(data: bytes, path: PathLike) -> TokenizerModel:
+    """Model of the content of a tokenizer.json; path: for messages. See `read_tokenizer_json`."""
     kind = describe_bytes(data)
     if kind is not None:
         raise ModelFileError(f"{path} is {kind[0]}; {kind[1]}")
@@ -150,11 +155,15 @@ def _read_characters(document: Mapping[str, Any], path: PathLike) -> TokenizerMo
     _refuse_unless(steps is not None, path, "normalizer with pre_tokenizer", pre_tokenizer)
     normalizing, cuts_at_blanks = steps or ([], False)
     vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+    added = _read_added_tokens(document.get("added_tokens"), vocab, path)
+    # Metaspace sees texts after both passes, and what is a normalizer here goes before the second.
+    late = [token for token in added if token.normalized and not normalizer]
+    _refuse_unless(not late, path, "added_tokens: normalized, with Metaspace", late[:1])
     try:
         return model_of_vocab(
             vocab,
             _read_merges(_member(model, "merges", list, path), path),
-            _read_added_tokens(document.get("added_tokens"), vocab, path),
+            added,
             normalizer=normalizing,
             cuts_at_blanks=cuts_at_blanks,
             path=path,

@@ -30,7 +30,7 @@ Step = tuple[str, ...]
 """Name of a step, and its texts."""
 
 # Names of the steps with texts, and how many they have.
-_TEXTS = {"Prepend": 1, "PrependMissing": 1, "PrependFirst": 1, "Replace": 2}
+_TEXTS = {"Prepend": 1, "PrependToTexts": 1, "PrependMissing": 1, "PrependFirst": 1, "Replace": 2}
 _MOST_STEPS = 20
 _SHOWN_CHARACTERS = 200
 
@@ -39,8 +39,9 @@ class Normalizer:
     """Steps in a row; `get_normalizer` makes one.
 
     `Prepend` puts a text before every text that is not empty, `PrependMissing` only where it does
-    not stand there already, and `PrependFirst` does that only where a document begins. `Replace`
-    replaces each occurrence of the first text by the second.
+    not stand there already, and `PrependFirst` does that only where a document begins.
+    `PrependToTexts` is `Prepend`, but for the texts of added tokens. `Replace` replaces each
+    occurrence of the first text by the second.
 
     Attributes:
         spec: what `get_normalizer` makes it of.
@@ -54,15 +55,20 @@ class Normalizer:
         before = [step[1] for step in steps if step[0].startswith("Prepend")]
         self.prefix = "".join(reversed(before)).encode()
 
-    def normalize(self, data: bytes, *, begins: bool = True) -> bytes:
-        """The text after all steps; begins: whether a document begins with it."""
+    def normalize(self, data: bytes, *, begins: bool = True, is_entry: bool = False) -> bytes:
+        """The text after all steps.
+
+        begins: whether a document begins with it. is_entry: whether it is an added token's.
+        """
         for name, *texts in self.steps:
             if name in FORMS:
                 data = normalize(name, data)
             elif name == "Replace":
                 data = data.replace(texts[0].encode(), texts[1].encode())
-            elif data and _is_wanted(name, data.startswith(texts[0].encode()), begins=begins):
-                data = texts[0].encode() + data
+            elif data and not (is_entry and name == "PrependToTexts"):
+                is_there = data.startswith(texts[0].encode())
+                if _is_wanted(name, is_there, begins=begins):
+                    data = texts[0].encode() + data
         return data
 
     def normalize_array(self, texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
@@ -81,7 +87,7 @@ class Normalizer:
                 before = pa.scalar(arguments[0].encode(), pa.large_binary())
                 joined = pc.binary_join_element_wise(before, texts, pa.scalar(b"", before.type))
                 as_is = pc.equal(pc.binary_length(texts), 0)
-                if name != "Prepend":
+                if name in ("PrependMissing", "PrependFirst"):
                     as_is = pc.or_(as_is, pc.starts_with(texts, arguments[0].encode()))
                 texts = pc.if_else(as_is, texts, joined)
         return texts
@@ -89,7 +95,7 @@ class Normalizer:
 
 def _is_wanted(name: str, is_there: bool, *, begins: bool) -> bool:  # noqa: FBT001
     """Whether a step puts its text before another."""
-    if name == "Prepend":
+    if name in ("Prepend", "PrependToTexts"):
         return True
     return not is_there and (begins or name == "PrependMissing")
 

@@ -136,7 +136,8 @@ def _check_truncation(document: Mapping[str, Any], path: PathLike) -> None:
 def _is_over_characters(document: Mapping[str, Any]) -> bool:
     """Whether unknown characters become bytes: SentencePiece's kind."""
     model = document.get("model")
-    return isinstance(model, dict) and model.get("byte_fallback") is True
+    is_byte_level = '"ByteLevel"' in json.dumps(document.get("pre_tokenizer"))
+    return isinstance(model, dict) and model.get("byte_fallback") is True and not is_byte_level
 
 
 def _read_characters(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:

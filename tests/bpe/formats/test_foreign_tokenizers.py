@@ -34,7 +34,6 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         ("bert/vocab.txt", "a WordPiece vocabulary"),
         ("t5/tokenizer.json.xz", "a Unigram vocabulary"),
         ("clip/tokenizer.json.xz", "CLIP-style BPE with end-of-word suffix </w>"),
-        ("mistral-v3-spm/tokenizer.model", "a SentencePiece model"),
         ("deepseek-v4/tokenizer.json.xz", "byte-level BPE with 3 Split steps"),
         ("tekken/tekken_240718.json.xz", "a tekken.json"),
     ],

@@ -79,8 +79,12 @@ class PackedCheck(ShardCheck):
         self, batch: pa.RecordBatch, ids: npt.NDArray[Any], rows: _Ints, lengths: _Ints
     ) -> None:
         size = self._settings.pack or 0
+        negative = np.flatnonzero(lengths < 0)
+        if len(negative):
+            segment = negative[0]
+            raise self._row_failure(rows[segment], f"has a segment of {lengths[segment]} ids")
         filled = np.bincount(rows, lengths, batch.num_rows).astype(np.int64)
-        too_long = np.flatnonzero((filled > size) | (lengths.min(initial=0) < 0))
+        too_long = np.flatnonzero(filled > size)
         if len(too_long):
             row = too_long[0]
             raise self._row_failure(row, f"has segments of {counted(filled[row], 'id')} together")

@@ -118,6 +118,15 @@ def longer_segment(rows: list[dict[str, Any]]) -> None:
     rows[0]["lengths"][-1] += 1
 
 
+def negative_segment(rows: list[dict[str, Any]]) -> None:
+    """Together, the segments of row 2 are as long as before."""
+    row = rows[2]
+    for name, column in row.items():
+        if name != "input_ids":
+            column.append(column[-1])
+    row["lengths"][-2:] = [row["lengths"][-1] + 5, -5]
+
+
 def another_list(rows: list[dict[str, Any]]) -> None:
     rows[0]["positions"].append(0)
 
@@ -149,6 +158,7 @@ def hidden_end(rows: list[dict[str, Any]]) -> None:
     [
         (other_token, "row 0"),
         (longer_segment, "segments of 33 ids"),
+        (negative_segment, "row 2 has a segment of -5 ids"),
         (another_list, "entries in positions"),
         (other_padding, "is filled up with other ids than 0"),
         (other_eos, "lacks EOS 261"),

@@ -197,15 +197,16 @@ class ShardSource:
 
     def _read_tokens(self, shard: ShardSidecar, reading: _RowCheck) -> Iterator[TokenBatch]:
         convert = _token_batch if self.row_ids is None else _segment_batch
-        row = 0
+        first = 0
         for columns in self._read_shard(shard):
             batch = convert(columns)
+            rows = np.arange(columns.num_rows) if self.row_ids is None else _segment_rows(columns)
             try:
-                reading.check(batch, row)
+                reading.check(batch, first + rows)
             except ValueError as error:
                 raise self._out_of_order(shard.file, error) from error
             yield batch
-            row += len(batch.lengths)
+            first += columns.num_rows
 
     def _read_shard(self, shard: ShardSidecar) -> Iterator[pa.RecordBatch]:
         """The batches of a shard, checked, and counted against what the manifest says."""
@@ -290,11 +291,15 @@ def _filled_places(
 ) -> npt.NDArray[np.bool_]:
     """Which ids of packed rows are no padding: in each row, those before the segments' end."""
     size = columns["input_ids"].type.list_size
-    segments = pc.list_value_length(columns["lengths"]).to_numpy()
-    rows = np.repeat(np.arange(columns.num_rows), segments)
-    filled = np.bincount(rows, lengths, columns.num_rows)
+    filled = np.bincount(_segment_rows(columns), lengths, columns.num_rows)
     places: npt.NDArray[np.bool_] = np.arange(size) < filled[:, None]
     return places.ravel()
+
+
+def _segment_rows(columns: pa.RecordBatch) -> npt.NDArray[np.int64]:
+    """The packed row of each segment."""
+    segments = pc.list_value_length(columns["lengths"]).to_numpy()
+    return np.repeat(np.arange(columns.num_rows), segments)
 
 
 def _count_tokens(columns: pa.RecordBatch) -> int:
@@ -314,8 +319,8 @@ class _RowCheck:
         self.inside = False
         self._document = ""
 
-    def check(self, batch: TokenBatch, first_row: int) -> None:
-        """Take the next batch, whose rows count from `first_row` in its shard.
+    def check(self, batch: TokenBatch, rows: npt.NDArray[np.int64]) -> None:
+        """Take the next batch; `rows` are their numbers in the shard.
 
         Raises:
             ValueError: a document does not go on where it should; the text names the row.
@@ -330,9 +335,9 @@ class _RowCheck:
         )
         wrong = np.flatnonzero((goes_on == batch.starts) | (goes_on & ~same_name))
         if len(wrong):
-            row = int(wrong[0])
+            at = int(wrong[0])
             raise ValueError(
-                f"row {first_row + row} ({names[row].as_py()}) does not continue the document of "
+                f"row {rows[at]} ({names[at].as_py()}) does not continue the document of "
                 "the row before it, or begins inside it"
             )
         self.inside = not bool(batch.ends[-1])

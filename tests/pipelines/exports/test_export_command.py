@@ -19,6 +19,7 @@ from pipelines.cli.output_arguments import EXPORT_FORMATS
 from pipelines.exports import EXPORTS, ExportOptions, ShardSource
 from pipelines.exports.export_folder import ExportFile, ExportFolder
 from pipelines.storage.output_files import HashingFile
+from tests.pipelines.tampered_outputs import forge_rows
 
 Run = Callable[..., Any]
 Make = Callable[..., Path]
@@ -222,6 +223,28 @@ def test_rows_that_make_no_documents_end_the_export(
     assert "document" in refused.err
     assert "shard-0000" in refused.err
     assert not list((tmp_path / "out").glob("*.npy"))
+
+
+def test_a_packed_row_that_does_not_go_on_is_named_by_its_number(
+    tiny: Path, model_dir: Path, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "a.txt").write_bytes(tiny.read_bytes()[:2000])
+    pack = ("--pack", 16, "--pad-id", 0, "--input-format", "lines")
+    command = ("encode", "--input", tmp_path / "a.txt", "--tokenizer", model_dir, *pack)
+    assert run(*command, "--output", tmp_path / "in").code == 0
+    named = []
+
+    def change(shards: list[list[dict[str, Any]]]) -> None:
+        rows = shards[0]
+        at = next(at for at, row in enumerate(rows) if at > 5 and not row["is_first"][0])
+        assert sum(len(row["lengths"]) for row in rows[:at]) > at
+        rows[at]["document_ids"][0] = "other"
+        named.append(at)
+
+    forge_rows(tmp_path / "in", change)
+    refused = run("export", tmp_path / "in", "--to", "npy", "--output", tmp_path / "out")
+    assert refused.code == 1
+    assert f"shard-00000-000.arrow: row {named[0]} (other) does not continue" in refused.err
 
 
 def test_an_export_with_other_settings_is_replaced_only_when_told_to(

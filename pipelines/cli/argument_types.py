@@ -26,6 +26,7 @@ __all__ = [
     "parse_pattern",
     "parse_sample",
     "parse_size",
+    "parse_text",
     "parse_vocab_sizes",
     "whole_number",
 ]
@@ -168,6 +169,17 @@ def parse_pattern(text: str) -> str:
     """
     if not text.removeprefix("file://").strip():
         raise argparse.ArgumentTypeError(f"{text!r} is empty; give a path")
+    return text
+
+
+def parse_text(text: str) -> str:
+    """A text to look for, unchanged.
+
+    Raises:
+        argparse.ArgumentTypeError: it is empty.
+    """
+    if not text:
+        raise argparse.ArgumentTypeError(f"{text!r} is empty; give a text")
     return text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.cli.argument_types import parse_folder, parse_fraction, whole_number
+from pipelines.cli.argument_types import parse_folder, parse_fraction, parse_text, whole_number
 from pipelines.cli.input_arguments import add_listing, add_overwrite
 
 __all__ = ["EXPORT_FORMATS", "add_export", "add_head", "add_inspect", "add_verify"]
@@ -103,7 +103,21 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         "tokenizer", type=parse_folder, metavar="TOKENIZER", help="as for encode --tokenizer"
     )
     parser.add_argument("--pretokenizer", metavar="SCHEME", help="as for encode")
-    parser.add_argument("--text", help="text to cut into tokens")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--text", help="text to cut into tokens")
+    shown.add_argument(
+        "--find",
+        type=parse_text,
+        metavar="TEXT",
+        help="show the tokens that contain TEXT, with their ids",
+    )
+    shown.add_argument(
+        "--id",
+        type=whole_number(0),
+        metavar="N",
+        help="show the token with this id, and the merges that make it",
+    )
+    shown.add_argument("--all", action="store_true", help="show every token, by id")
     parser.add_argument(
         "--special-text",
         choices=("text", "allow"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 
@@ -17,6 +18,10 @@ def run(arguments: Namespace) -> int:
     tokenizer = load_given_tokenizer(arguments)
     if arguments.text is not None:
         _print_pieces(tokenizer, arguments.text, arguments.special_text)
+    elif arguments.id is not None:
+        _print_token(tokenizer, arguments.id)
+    elif arguments.find is not None or arguments.all:
+        _print_tokens(tokenizer, os.fsencode(arguments.find or ""))
     else:
         _print_overview(tokenizer, arguments.count)
     return 0
@@ -50,6 +55,28 @@ def _print_pieces(tokenizer: Tokenizer, text: str, special_text: str) -> None:
     in_hex = _is_feste(tokenizer)
     for token_id in ids.tolist():
         _print(f"{token_id:>8}  {_show(tokenizer.token_bytes(token_id), in_hex=in_hex)}")
+
+
+def _print_tokens(tokenizer: Tokenizer, part: bytes) -> None:
+    """Every token that contains some bytes, by id."""
+    in_hex = _is_feste(tokenizer)
+    for token_id, data in sorted(tokenizer.model.all_tokens.items()):
+        if part in data:
+            _print(f"{token_id:>8}  {_show(data, in_hex=in_hex)}")
+
+
+def _print_token(tokenizer: Tokenizer, token_id: int) -> None:
+    """One token: its bytes, what it is, and the merges that make it."""
+    data, in_hex = tokenizer.token_bytes(token_id), _is_feste(tokenizer)
+    _print(f"{token_id:>8}  {_show(data, in_hex=in_hex)}  {counted(len(data), 'byte')}")
+    for token in tokenizer.added_tokens:
+        if token.id == token_id:
+            _print(f"{'special' if token.special else 'added'} token")
+    tokens = tokenizer.model.tokens
+    for rank, (left, right, made) in enumerate(tokenizer.model.merges):
+        if made == token_id:
+            parts = (_show(tokens[each], in_hex=in_hex) for each in (left, right))
+            _print(f"merge of rank {rank:,}: {left} + {right}, {' + '.join(parts)}")
 
 
 def _print_overview(tokenizer: Tokenizer, count: int) -> None:

@@ -169,6 +169,34 @@ def test_inspect_shows_pieces_merges_and_long_tokens(model_dir: Path, run: Run) 
     assert "4 bytes  ' the'" in overview.out
 
 
+def test_inspect_finds_tokens(model_dir: Path, run: Run) -> None:
+    he, special = "     257  'he'", "     261  '<|endoftext|>'"
+    assert run("inspect", model_dir, "--find", "he").out.splitlines() == [he, "     258  ' the'"]
+    assert run("inspect", model_dir, "--find", "end").out.splitlines() == [special]
+    assert run("inspect", model_dir, "--find", "\udcff").out.splitlines() == [r"     187  b'\xff'"]
+    assert run("inspect", model_dir, "--find", "no such").out == ""
+    shown = run("inspect", model_dir, "--all").out.splitlines()
+    assert len(shown) == 262
+    assert shown[0] == "       0  '!'"
+    assert shown[257:] == [he, "     258  ' the'", *shown[259:261], special]
+
+
+def test_inspect_shows_one_token(model_dir: Path, run: Run) -> None:
+    assert run("inspect", model_dir, "--id", 258).out.splitlines() == [
+        "     258  ' the'  4 bytes",
+        "merge of rank 2: 256 + 257, ' t' + 'he'",
+    ]
+    assert run("inspect", model_dir, "--id", 261).out.splitlines() == [
+        "     261  '<|endoftext|>'  13 bytes",
+        "special token",
+    ]
+    refused = run("inspect", model_dir, "--id", 262)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.startswith("error: id 262 is no id of this vocabulary (262 ids, ")
+    assert run("inspect", model_dir, "--id", 1, "--all").code == 2
+    assert "--find: '' is empty" in run("inspect", model_dir, "--find", "").err
+
+
 def test_plan_shows_files_units_and_documents(tmp_path: Path, run: Run) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "first words"}\n{"text": "others"}\n')
     (tmp_path / "_hidden.txt").write_text("x")

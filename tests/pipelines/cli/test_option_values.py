@@ -47,6 +47,7 @@ OPTIONS = [
     *[(("head", "x"), "--rows", value) for value in (HUGE, "0", "-1", "1.0", "²", "")],
     *[(("plan", "--input", "x"), "--sample-rows", value) for value in (HUGE, "0", "-1")],
     *[(("inspect", "x"), "--count", value) for value in (HUGE, "0", "-1")],
+    *[(("inspect", "x"), "--id", value) for value in (HUGE, "x", "-1")],
     *[
         (TRAIN, option, "0")
         for option in (

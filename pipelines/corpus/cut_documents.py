@@ -77,7 +77,15 @@ def cut_pieces(
     """
     if start > document_start and not finder.can_cut:
         return iter(())
-    cutter = _Cutter(read, finder, name, document_start, start, range_bytes, max_bytes)
+    cutter = _Cutter(
+        read,
+        finder,
+        name=name,
+        document_start=document_start,
+        start=start,
+        range_bytes=range_bytes,
+        max_bytes=max_bytes,
+    )
     return cutter.pieces(stop)
 
 
@@ -88,6 +96,7 @@ class _Cutter:
         self,
         read: Callable[[int], bytes | memoryview],
         finder: CutFinder,
+        *,
         name: str,
         document_start: int,
         start: int,

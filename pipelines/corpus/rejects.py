@@ -105,7 +105,8 @@ class Rejects:
             raise BadRecordError(f"{text}; or {remedy}")
         self.counts[reason] += 1
         self.documents_in += 1
-        self._add(file, row, byte_offset, reason, message, raw, raw_bytes)
+        size = len(raw) if raw_bytes is None else raw_bytes
+        self._add(file, reason, message, row=row, byte_offset=byte_offset, raw=raw, raw_bytes=size)
         self._stop_at_limit(f"the last one is {text}")
 
     def bad_part(self, file: InputFile, error: BadFileError, *, first_row: int, rows: int) -> None:
@@ -124,7 +125,7 @@ class Rejects:
         refuse_limit(error)
         self.counts[BAD_PART] += rows
         self.documents_in += rows
-        self._add(file, first_row + 1, None, BAD_PART, str(error), b"", None, rows=rows)
+        self._add(file, BAD_PART, str(error), row=first_row + 1, rows=rows)
         self._stop_at_limit(f"{rows} of them in a damaged part: {error}")
 
     def bad_file(self, range_: FileRange, error: BadFileError) -> None:
@@ -145,7 +146,7 @@ class Rejects:
             raise BadFileError(f"{error}; or leave it out with --on-bad-file=skip") from error
         if range_.start == 0:
             self.counts[BAD_FILE] += 1
-            self._add(range_.file, None, 0, BAD_FILE, str(error), b"", None)
+            self._add(range_.file, BAD_FILE, str(error), byte_offset=0)
             self._stop_at_limit(f"the last one is {error}")
 
     def to_jsonl(self) -> bytes:
@@ -185,12 +186,13 @@ class Rejects:
     def _add(
         self,
         file: InputFile,
-        row: int | None,
-        byte_offset: int | None,
         reason: str,
         message: str,
-        raw: bytes | memoryview,
-        raw_bytes: int | None,
+        *,
+        row: int | None = None,
+        byte_offset: int | None = None,
+        raw: bytes | memoryview = b"",
+        raw_bytes: int = 0,
         **others: int,
     ) -> None:
         record = {
@@ -201,7 +203,7 @@ class Rejects:
             "reason": reason,
             "message": message,
             "raw_base64": base64.b64encode(raw[:RAW_BYTES_KEPT]).decode("ascii"),
-            "raw_bytes": len(raw) if raw_bytes is None else raw_bytes,
+            "raw_bytes": raw_bytes,
             **others,
         }
         self._records.seek(0, 2)

@@ -25,6 +25,7 @@ from pipelines.storage.wording import counted
 __all__ = [
     "ColumnError",
     "TableColumns",
+    "TableReading",
     "check_rows",
     "column_at",
     "documents_of_rows",
@@ -152,24 +153,33 @@ def _is_text(kind: pa.DataType) -> bool:
     )
 
 
-def documents_of_rows(
-    file: InputFile,
-    batch: pa.RecordBatch,
-    first_row: int,
-    columns: TableColumns,
-    options: ReadOptions,
-    rejects: Rejects,
-) -> Iterator[pa.RecordBatch]:
-    """The documents of some rows, as `schemas.documents.DOCUMENT_PIECES`.
+@dataclass(frozen=True)
+class TableReading:
+    """How the rows of a file become documents.
 
-    Args:
+    Attributes:
         file: that they are of.
-        batch: the rows, with at least the columns asked for.
-        first_row: number of the first row in the file, from 0.
         columns: of text and id.
         options: the longest text.
         rejects: takes rows whose text or id is null, whose text is too long, or whose id is not
             UTF-8.
+    """
+
+    file: InputFile
+    columns: TableColumns
+    options: ReadOptions
+    rejects: Rejects
+
+
+def documents_of_rows(
+    batch: pa.RecordBatch, first_row: int, how: TableReading
+) -> Iterator[pa.RecordBatch]:
+    """The documents of some rows, as `schemas.documents.DOCUMENT_PIECES`.
+
+    Args:
+        batch: the rows, with at least the columns asked for.
+        first_row: number of the first row in the file, from 0.
+        how: to read them.
 
     Yields:
         About 4 MiB of text at a time; more only where a row has more.
@@ -177,21 +187,15 @@ def documents_of_rows(
     Raises:
         pa.ArrowException: offsets or lengths of a column are damaged.
     """
-    if file.stop is not None:
-        batch = batch.slice(0, max(0, file.stop - first_row))
-    text = _checked(column_at(batch, columns.text))
-    ids = None if columns.id is None else _checked(column_at(batch, columns.id))
+    if how.file.stop is not None:
+        batch = batch.slice(0, max(0, how.file.stop - first_row))
+    text = _checked(column_at(batch, how.columns.text))
+    ids = None if how.columns.id is None else _checked(column_at(batch, how.columns.id))
     lengths = _byte_lengths(text)
     for start, stop in _runs(lengths):
-        yield _documents(
-            file,
-            text.slice(start, stop - start),
-            None if ids is None else ids.slice(start, stop - start),
-            lengths[start:stop],
-            first_row + start,
-            options,
-            rejects,
-        )
+        part = text.slice(start, stop - start)
+        part_ids = None if ids is None else ids.slice(start, stop - start)
+        yield _documents(part, part_ids, lengths[start:stop], first_row + start, how)
 
 
 def check_rows(batch: pa.RecordBatch, columns: TableColumns) -> None:
@@ -271,15 +275,14 @@ def _runs(lengths: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
 
 
 def _documents(
-    file: InputFile,
     text: pa.Array,
     ids: pa.Array | None,
     lengths: npt.NDArray[np.int64],
     first_row: int,
-    options: ReadOptions,
-    rejects: Rejects,
+    how: TableReading,
 ) -> pa.RecordBatch:
-    """One batch of documents; bad rows go to `rejects`."""
+    """One batch of documents; bad rows go to `how.rejects`."""
+    options, rejects = how.options, how.rejects
     if options.nulls == "empty" and (lengths < 0).any():
         rejects.accepted[NULL_TEXT] += int((lengths < 0).sum())
         lengths = np.maximum(lengths, 0)
@@ -292,7 +295,7 @@ def _documents(
     for row in sorted(bad):
         reason, message = bad[row]
         rejects.bad_record(
-            file,
+            how.file,
             reason=reason,
             message=message,
             byte_offset=None,
@@ -304,7 +307,7 @@ def _documents(
         kept = np.delete(np.arange(len(text)), sorted(bad))
         text, positions = text.take(pa.array(kept)), positions[kept]
         names = None if names is None else names.take(pa.array(kept))
-    return batch_of_rows(file, _large_binary(text), positions, names)
+    return batch_of_rows(how.file, _large_binary(text), positions, names)
 
 
 def _bad_texts(lengths: npt.NDArray[np.int64], options: ReadOptions) -> dict[int, tuple[str, str]]:

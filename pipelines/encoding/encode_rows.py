@@ -98,7 +98,9 @@ class EncodeToBatches(beam.PTransform):
         source = (tokenizer, loaded.digest) if isinstance(tokenizer, str) else loaded
         marks = tuple(None if mark is None else loaded.token_id(mark) for mark in (bos, eos))
         self._batch_bytes = batch_bytes
-        self._encode = _EncodeRows(source, text, id, marks[0], marks[1], special_text)
+        self._encode = _EncodeRows(
+            source, text=text, id_=id, bos=marks[0], eos=marks[1], special_text=special_text
+        )
 
     def expand(self, rows: beam.PCollection[Any]) -> beam.PCollection[pa.RecordBatch]:
         """Apply to a PCollection of rows."""
@@ -114,6 +116,7 @@ class _EncodeRows(beam.DoFn):
     def __init__(
         self,
         source: Tokenizer | tuple[str, str],
+        *,
         text: str,
         id_: str,
         bos: int | None,

@@ -53,9 +53,16 @@ class LlmcExport(Export):
         val_tokens = _count_held_out(source, fraction)
         name, dtype = self.options.name or "tokens", self.dtype(source)
         size = self.options.tokens_per_file or _TOKENS_PER_FILE
-        val = _Files(folder, f"{name}_val", 0, val_tokens, size, dtype)
+        val = _Files(folder, f"{name}_val", first=0, tokens=val_tokens, size=size, dtype=dtype)
         # Numbers go on from one side to the other, as in the files of their own programs.
-        train = _Files(folder, f"{name}_train", val.count, source.tokens - val_tokens, size, dtype)
+        train = _Files(
+            folder,
+            f"{name}_train",
+            first=val.count,
+            tokens=source.tokens - val_tokens,
+            size=size,
+            dtype=dtype,
+        )
         held_out = held_out_of(source, fraction)
         for batch in source.batches():
             if held_out is None:
@@ -95,6 +102,7 @@ class _Files:
         self,
         folder: ExportFolder,
         prefix: str,
+        *,
         first: int,
         tokens: int,
         size: int,

@@ -19,7 +19,13 @@ from pipelines.corpus.listing.inputs import InputFile
 from pipelines.corpus.plan import FileRange
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
-from pipelines.corpus.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
+from pipelines.corpus.table_columns import (
+    TableColumns,
+    TableReading,
+    check_rows,
+    documents_of_rows,
+    find_columns,
+)
 from pipelines.corpus.table_files import DamagedPartError, damage
 
 __all__ = ["arrow_columns", "check_stream", "read_arrow"]
@@ -55,10 +61,11 @@ def read_arrow(
         batches = _stream_batches(native, file, columns)
     else:
         return
+    how = TableReading(file, columns, options, rejects)
     for first_row, batch in batches:
         # Nobody else reads any of a stream.
         with damage(file, _WHAT, everywhere=not is_file):
-            yield from documents_of_rows(file, batch, first_row, columns, options, rejects)
+            yield from documents_of_rows(batch, first_row, how)
         # Local files are mapped: better to notice a change here than in the middle of a page.
         check_unchanged(file)
 

@@ -156,7 +156,14 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
     _check_files(files, hidden, excluded, options)
     empty = [file.path for file in files if file.size == 0]
     linked = sorted({path for match in matches for path in match.linked_folders})
-    notes, counts = _notes(list(duplicates), hidden, empty, excluded, sorted(unreadable), linked)
+    notes, counts = _notes(
+        duplicates=list(duplicates),
+        hidden=hidden,
+        empty=empty,
+        excluded=excluded,
+        unreadable=sorted(unreadable),
+        linked=linked,
+    )
     notes += (f"{REFUSED_NOTE}: {refused}",) if refused else ()
     notes += tuple(f"{pattern!r} of {_FILTERS} matches no file" for pattern in chosen.unused)
     if options.limit is not None:
@@ -180,7 +187,12 @@ def _input_files(
     listed, refusals = find_formats(sizes, options)
     files = [
         InputFile(
-            *(index, path, size, file_identity(found[path]), format_, compression),
+            index=index,
+            path=path,
+            size=size,
+            identity=file_identity(found[path]),
+            format=format_,
+            compression=compression,
             source=_printable(path.removeprefix(folder)),
             refusal=refusals.get(path),
         )
@@ -314,6 +326,7 @@ def _check_files(
 
 
 def _notes(
+    *,
     duplicates: Sequence[str],
     hidden: Sequence[str],
     empty: Sequence[str],

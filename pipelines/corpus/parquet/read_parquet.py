@@ -12,7 +12,13 @@ from pipelines.corpus.parquet.parquet_batches import BatchSizes, open_parquet
 from pipelines.corpus.plan import FileRange
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.rejects import Rejects
-from pipelines.corpus.table_columns import TableColumns, check_rows, documents_of_rows, find_columns
+from pipelines.corpus.table_columns import (
+    TableColumns,
+    TableReading,
+    check_rows,
+    documents_of_rows,
+    find_columns,
+)
 from pipelines.corpus.table_files import DamagedPartError, damage
 
 __all__ = ["parquet_columns", "read_parquet"]
@@ -40,6 +46,7 @@ def read_parquet(
     file = range_.file
     parquet = _open(native, file)
     columns = find_columns(parquet.schema_arrow, options, file.path)
+    how = TableReading(file, columns, options, rejects)
     sizes = BatchSizes(native, parquet, columns)
     end = file.size if range_.end is None else range_.end
     first_row = 0
@@ -47,13 +54,12 @@ def read_parquet(
         if file.stop is not None and first_row >= file.stop:
             return
         if range_.start <= start < end and not (
-            options.on_bad_file == "skip"
-            and _is_left_out(parquet, group, columns, sizes, file, first_row, rejects)
+            options.on_bad_file == "skip" and _is_left_out(parquet, group, sizes, first_row, how)
         ):
             row = first_row
             for batch in _batches(parquet, group, columns, sizes, file):
                 with damage(file, _name(group)):
-                    yield from documents_of_rows(file, batch, row, columns, options, rejects)
+                    yield from documents_of_rows(batch, row, how)
                 row += batch.num_rows
         first_row += rows
 
@@ -73,13 +79,7 @@ def _groups(parquet: Any, file: InputFile) -> list[tuple[int, int]]:
 
 
 def _is_left_out(
-    parquet: Any,
-    group: int,
-    columns: TableColumns,
-    sizes: BatchSizes,
-    file: InputFile,
-    first_row: int,
-    rejects: Rejects,
+    parquet: Any, group: int, sizes: BatchSizes, first_row: int, how: TableReading
 ) -> bool:
     """Read a row group and forget it, to know before any of it is used that all of it can be.
 
@@ -87,12 +87,12 @@ def _is_left_out(
     that neither depends on how the file is cut.
     """
     try:
-        for batch in _batches(parquet, group, columns, sizes, file):
-            with damage(file, _name(group)):
-                check_rows(batch, columns)
+        for batch in _batches(parquet, group, how.columns, sizes, how.file):
+            with damage(how.file, _name(group)):
+                check_rows(batch, how.columns)
     except DamagedPartError as error:
         rows = parquet.metadata.row_group(group).num_rows
-        rejects.bad_part(file, error, first_row=first_row, rows=rows)
+        how.rejects.bad_part(how.file, error, first_row=first_row, rows=rows)
         return True
     return False
 

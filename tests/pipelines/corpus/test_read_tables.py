@@ -428,9 +428,9 @@ def test_rows_read_few_at_a_time_are_put_together(
     sizes: list[int] = []
     make_rows = read_parquet.documents_of_rows
 
-    def count(file: Any, batch: pa.RecordBatch, *others: Any) -> Any:
+    def count(batch: pa.RecordBatch, *others: Any) -> Any:
         sizes.append(batch.num_rows)
-        return make_rows(file, batch, *others)
+        return make_rows(batch, *others)
 
     monkeypatch.setattr(read_parquet, "documents_of_rows", count)
     finder = CutFinder(get_scheme("gpt2"))

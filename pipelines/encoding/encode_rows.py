@@ -1,12 +1,13 @@
 """Encode the documents of any pipeline: rows in, Arrow batches of ids out.
 
-    bytes, str, mapping, object with fields, Arrow batch ─ EncodeToBatches ─► pa.RecordBatch
+    bytes, str, mapping, object with fields, list, Arrow batch ─ EncodeToBatches ─► pa.RecordBatch
 
 Nothing is read or written; for shards with a manifest, see `pipelines.encoding.encode_documents`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from apache_beam.utils.windowed_value import WindowedValue
 
+from bpe.encoding.id_arrays import binary_array
 from bpe.errors import BadRecordError, BpeError, InputError, SettingsError
 from bpe.pretokenizing.utf8_text import utf8_bytes
 from bpe.tokenizer import Tokenizer
@@ -23,7 +25,7 @@ from pipelines.runners.beam_flush_patch import send_without_timer
 from pipelines.runners.job_metrics import count_documents
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.token_rows import with_marks
-from pipelines.shards.tokenizer_files import cached_tokenizer, load_copy
+from pipelines.shards.tokenizer_files import as_tokenizer, cached_tokenizer
 from schemas.encoded_batches import encoded_batch_schema
 
 __all__ = ["EncodeToBatches"]
@@ -46,10 +48,11 @@ class EncodeToBatches(beam.PTransform):
     """Encodes documents into Arrow batches of `schemas.encoded_batches`.
 
     Input: a PCollection of rows. A row is the text itself (bytes, or str), or holds it: a mapping,
-    a NamedTuple, a `beam.Row`, a dataclass, or a whole `pa.RecordBatch` or `pa.Table` with a column
-    of text. Output: `pa.RecordBatch`. Rows keep no order, as in any PCollection; give them ids to
-    know them again. An Arrow batch in is a batch out; other rows are gathered until they hold
-    `batch_bytes` of text.
+    a NamedTuple, a `beam.Row` or a dataclass. An element may also hold many rows: a
+    `pa.RecordBatch` or `pa.Table` with a column of text; or texts without ids, as a list of str and
+    bytes or an Arrow array. Output: `pa.RecordBatch`. Rows keep no order, as in any PCollection;
+    give them ids to know them again. An element of many rows is a batch out; other rows are
+    gathered until they hold `batch_bytes` of text.
 
         with beam.Pipeline() as pipeline:
             (
@@ -60,7 +63,8 @@ class EncodeToBatches(beam.PTransform):
             )
 
     Args:
-        tokenizer: a `Tokenizer`, or the model directory of one that all workers can read.
+        tokenizer: a `Tokenizer`; or the path of whatever `Tokenizer.load` takes, or of a model
+            directory on any file system. Workers read a model directory themselves.
         text: name of the field or column with the text.
         id: name of the field or column with the document's id (string or integer); rows without one
             have none.
@@ -79,7 +83,7 @@ class EncodeToBatches(beam.PTransform):
 
     def __init__(
         self,
-        tokenizer: Tokenizer | str,
+        tokenizer: Tokenizer | str | os.PathLike[str],
         *,
         text: str = "text",
         id: str = "id",  # noqa: A002 - what the field is called nearly everywhere
@@ -93,9 +97,11 @@ class EncodeToBatches(beam.PTransform):
             raise SettingsError(f"special_text={special_text!r}: is none of text, allow, reject")
         if batch_bytes < 1:
             raise SettingsError(f"batch_bytes={batch_bytes}: at least 1 is needed")
-        loaded = load_copy(tokenizer) if isinstance(tokenizer, str) else tokenizer
+        loaded = as_tokenizer(tokenizer)
         # Workers load a directory once per process, wherever it lies.
-        source = (tokenizer, loaded.digest) if isinstance(tokenizer, str) else loaded
+        source: Tokenizer | tuple[str, str] = loaded
+        if not isinstance(tokenizer, Tokenizer) and loaded.directory is not None:
+            source = (os.fspath(tokenizer), loaded.digest)
         marks = tuple(None if mark is None else loaded.token_id(mark) for mark in (bos, eos))
         self._batch_bytes = batch_bytes
         self._encode = _EncodeRows(
@@ -143,6 +149,9 @@ class _EncodeRows(beam.DoFn):
         with reported_errors():
             if isinstance(element, pa.RecordBatch | pa.Table):
                 yield self._encode(*self._columns(element))
+                return
+            if isinstance(element, list | pa.Array | pa.ChunkedArray):
+                yield self._encode(*_texts(element))
                 return
             waiting = self._waiting.setdefault(window, _Waiting())
             waiting.add(*self._row(element))
@@ -249,6 +258,15 @@ class _Waiting:
     def columns(self) -> tuple[pa.LargeBinaryArray, pa.StringArray]:
         """All rows as columns."""
         return pa.array(self._texts, pa.large_binary()), pa.array(self._ids, pa.string())
+
+
+def _texts(element: Any) -> tuple[pa.LargeBinaryArray, pa.StringArray]:
+    """Texts and ids of an element of many texts, which have no ids."""
+    try:
+        texts = binary_array(element, "row")
+    except InputError as error:
+        raise BadRecordError(str(error)) from error
+    return texts, pa.nulls(len(texts), pa.string())
 
 
 def _whole(column: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
@@ -24,7 +25,7 @@ from pipelines.encoding.resume import (
 from pipelines.encoding.shuffle_buckets import Bucket, plan_buckets
 from pipelines.encoding.write_manifest import make_manifest, write_manifest
 from pipelines.shards.encode_settings import EncodeSettings
-from pipelines.shards.tokenizer_files import save_copy
+from pipelines.shards.tokenizer_files import as_tokenizer, save_copy
 from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
 from pipelines.storage.run_folder import Claim, claimed
@@ -51,7 +52,7 @@ class EncodeRun:
         settings: what decides the shards; of a global shuffle, `SpillDocuments` takes `units()` in
             one pipeline, and then `WriteBuckets` takes `buckets()` in another.
         plan: of the input.
-        tokenizer: that `settings` names by its digest.
+        tokenizer: that `settings` names by its digest; or its path, as `EncodeToBatches` takes it.
         overwrite: remove what an earlier run made, whatever its settings.
         listing: `InputList.counts`, for the record.
 
@@ -74,15 +75,15 @@ class EncodeRun:
 
     def __init__(
         self,
-        output: str,
+        output: str | os.PathLike[str],
         settings: EncodeSettings,
         plan: Plan,
-        tokenizer: Tokenizer,
+        tokenizer: Tokenizer | str | os.PathLike[str],
         *,
         overwrite: bool = False,
         listing: Mapping[str, int] | None = None,
     ) -> None:
-        self.output = output
+        self.output = os.fspath(output)
         self.settings = settings
         self.plan = plan
         self.found: Claim[Manifest] = Claim()
@@ -93,7 +94,7 @@ class EncodeRun:
         self.manifest: Manifest | None = None
         self._buckets = plan_buckets(plan, settings) if settings.shuffle == "global" else []
         self.bucket_count = len(self._buckets)
-        self._tokenizer = tokenizer
+        self._tokenizer = as_tokenizer(tokenizer)
         self._overwrite = overwrite
         self._listing = listing
         self._open = ExitStack()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import apache_beam as beam
@@ -35,8 +36,11 @@ class ReadTokenShards(beam.PTransform):
         SettingsError: the output has no such split.
     """
 
-    def __init__(self, output: str, *, split: str = "", check: bool = False) -> None:
+    def __init__(
+        self, output: str | os.PathLike[str], *, split: str = "", check: bool = False
+    ) -> None:
         super().__init__()
+        output = os.fspath(output)
         manifest = read_manifest(output)
         names = [name for name, _ in manifest.settings["splits"]]
         if split and split not in names:

@@ -23,6 +23,7 @@ from pipelines.storage.output_files import (
 from pipelines.storage.own_paths import escape, is_local
 
 __all__ = [
+    "as_tokenizer",
     "cached_tokenizer",
     "clear_model",
     "copy_files",
@@ -34,6 +35,22 @@ __all__ = [
 
 _cache: dict[str, Tokenizer] = {}
 _cache_lock = threading.Lock()
+
+
+def as_tokenizer(given: Tokenizer | str | os.PathLike[str]) -> Tokenizer:
+    """The tokenizer that a caller gives: itself, a tokenizer file, or a model directory.
+
+    A model directory may lie on any file system.
+
+    Raises:
+        ModelFileError: the path holds no tokenizer, or a damaged one.
+    """
+    if isinstance(given, Tokenizer):
+        return given
+    path = os.fspath(given).removeprefix("file://")
+    if not is_local(path) or is_model_directory(path):
+        return load_copy(path)
+    return Tokenizer.load(path)
 
 
 def copy_files(model: Path, directory: str) -> None:

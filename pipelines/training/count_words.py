@@ -9,6 +9,7 @@ pre-tokens; adding batches is a native group-by. No word ever becomes a Python o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -112,7 +113,7 @@ class CountWords(beam.PTransform):
         read: ReadOptions,
         *,
         buckets: int = 16,
-        output: str = "",
+        output: str | os.PathLike[str] = "",
         progress_folder: str = "",
     ) -> None:
         super().__init__()
@@ -120,7 +121,7 @@ class CountWords(beam.PTransform):
         settings.specials()
         if buckets < 1:
             raise SettingsError(f"buckets={buckets}: at least one is needed")
-        self._count = _CountUnit(settings, read, buckets, output, progress_folder)
+        self._count = _CountUnit(settings, read, buckets, os.fspath(output), progress_folder)
 
     def expand(self, units: beam.PCollection[bytes]) -> beam.PCollection[tuple[int, bytes]]:
         """Apply to a PCollection of units."""
@@ -261,9 +262,9 @@ class WriteCountTable(beam.PTransform):
         output: the folder of the count table; made if missing.
     """
 
-    def __init__(self, output: str) -> None:
+    def __init__(self, output: str | os.PathLike[str]) -> None:
         super().__init__()
-        self._output = output
+        self._output = os.fspath(output)
 
     def expand(self, tables: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[str]:
         """Apply to the summed buckets."""

@@ -7,6 +7,7 @@ Merge lists nest, so several vocabulary sizes come from one training to the larg
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -273,9 +274,9 @@ class TrainBpe(beam.PTransform):
             `settings.counting`.
     """
 
-    def __init__(self, output: str, settings: TrainSettings) -> None:
+    def __init__(self, output: str | os.PathLike[str], settings: TrainSettings) -> None:
         super().__init__()
-        self._train = _TrainModels(output, settings)
+        self._train = _TrainModels(os.fspath(output), settings)
 
     def expand(self, tables: beam.PCollection[tuple[int, bytes]]) -> beam.PCollection[Any]:
         """Apply to the summed buckets."""

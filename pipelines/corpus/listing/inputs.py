@@ -123,11 +123,14 @@ class _Match:
         )
 
 
-def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
+def list_inputs(
+    patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]], options: ReadOptions
+) -> InputList:
     """List the files that the patterns name.
 
     Args:
-        patterns: paths, folders or globs; `gs://`, `s3://` and the like go to Beam's filesystems.
+        patterns: one or several paths, folders or globs; `gs://`, `s3://` and the like go to Beam's
+            filesystems.
         options: decide which files to leave out, and the format of each.
 
     Raises:
@@ -136,10 +139,12 @@ def list_inputs(patterns: Sequence[str], options: ReadOptions) -> InputList:
             matches a link that leads nowhere, or a folder that may not be opened.
         BadFileError: unless bad files are to be skipped, files start like another format than text.
     """
+    if isinstance(patterns, str | os.PathLike):
+        patterns = [patterns]
     if not patterns:
         raise SettingsError("no input: pass --input with at least one path or pattern")
     chosen = NameFilter(options.include, options.exclude)
-    matches = [_match(read_pattern(pattern)).filtered(chosen) for pattern in patterns]
+    matches = [_match(read_pattern(os.fspath(pattern))).filtered(chosen) for pattern in patterns]
     unreadable = {path: why for match in matches for path, why in match.unreadable.items()}
     _check_readable(unreadable, options)
     found: dict[str, FileMetadata] = {}

@@ -73,7 +73,7 @@ packers = pytest.mark.parametrize("packer", PACKERS)
 
 
 def listed(path: Path) -> InputFile:
-    return list_inputs([str(path)], ReadOptions()).files[0]
+    return list_inputs(path, ReadOptions()).files[0]
 
 
 def read_all(path: Path, size: int = 1 << 16) -> bytes:

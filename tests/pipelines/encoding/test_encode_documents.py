@@ -60,7 +60,7 @@ def test_units_become_shards_and_their_sidecars(tmp_path: Path, model_dir: Path)
         sidecars = (
             pipeline
             | beam.Create([unit.to_json().encode() for unit in plan.units])
-            | EncodeDocuments(EncodeRun(str(output), how, plan, tokenizer))
+            | EncodeDocuments(EncodeRun(output, how, plan, tokenizer))
             | beam.Map(lambda data: msgspec.json.decode(data)["file"])
         )
         assert_that(sidecars, equal_to(["shard-00000-000.arrow", "shard-00001-000.arrow"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -54,6 +55,8 @@ ROWS: dict[str, tuple[list[Any], bool]] = {
     "batch": ([pa.RecordBatch.from_pydict({"text": TEXTS, "id": NAMES})], True),
     "table": ([pa.table({"text": pa.chunked_array([TEXTS[:1], TEXTS[1:]]), "id": NAMES})], True),
     "dictionary": ([pa.table({"text": pa.array(TEXTS).dictionary_encode()})], False),
+    "list": ([[TEXTS[0].encode(), *TEXTS[1:]]], False),
+    "array": ([pa.array(TEXTS[:1]), pa.chunked_array([TEXTS[1:]])], False),
     "binary": ([pa.table({"text": [text.encode() for text in TEXTS]})], False),
 }
 
@@ -91,6 +94,24 @@ def test_marks_other_fields_and_a_tokenizer_in_hand(model_dir: Path) -> None:
         assert_that(encoded, equal_to([("7", (0, *ids, 261)), ("8", (0, 261))]))
 
 
+@pytest.mark.parametrize("kind", ["path", "tokenizer.json", "folder", "pair"])
+def test_what_the_command_takes_the_transform_takes(
+    kind: str, model_dir: Path, tmp_path: Path
+) -> None:
+    tokenizer = Tokenizer.load(model_dir)
+    path = model_dir if kind == "path" else tmp_path
+    if kind in ("tokenizer.json", "folder"):
+        tokenizer.to_huggingface(tmp_path / "tokenizer.json")
+        path = path / "tokenizer.json" if kind == "tokenizer.json" else path
+    elif kind == "pair":
+        for name in ("vocab.json", "merges.txt"):
+            shutil.copy(model_dir / name, tmp_path)
+    with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        encoded = pipeline | beam.Create(["the and"]) | EncodeToBatches(path) | beam.FlatMap(flat)
+        ids = tuple(tokenizer.encode("the and").tolist())
+        assert_that(encoded, equal_to([(None, ids)]))
+
+
 def test_rows_stay_in_their_windows(model_dir: Path) -> None:
     def starts(batch: pa.RecordBatch, window: Any = beam.DoFn.WindowParam) -> list[tuple[int, str]]:
         return [(int(window.start), name) for name, _ in flat(batch) if name]
@@ -113,6 +134,8 @@ def test_rows_stay_in_their_windows(model_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "kind", "expected_text"),
     [
+        (["a", None], BadRecordError, r"row\[1\] is of type NoneType: pass str or bytes"),
+        (pa.array([1]), BadRecordError, "row is an array of int64"),
         ({"body": "x"}, BadRecordError, r"holds no text in 'text': \{'body': 'x'\}"),
         (7, BadRecordError, "holds no text in 'text': 7"),
         (pa.table({"body": ["x"]}), BadRecordError, "columns body and no 'text'"),

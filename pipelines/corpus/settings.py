@@ -10,9 +10,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from bpe.errors import OutputError
 from pipelines.corpus.read_options import NULL_TEXT, ReadOptions
 
-__all__ = ["digest_of", "reading_settings", "refused_rejects"]
+__all__ = ["digest_of", "reading_settings", "refuse_rejects", "refused_rejects"]
 
 _POLICIES = ("on_bad_record", "on_bad_file", "max_bad_records", "nulls")
 # What the patterns choose is in the list of inputs, which is recorded and compared itself.
@@ -46,6 +47,15 @@ def refused_rejects(rejects: Mapping[str, int], read: ReadOptions) -> bool:
         or (rows > 0 and read.on_bad_record == "fail")
         or (nulls > 0 and read.null_policy == "fail")
     )
+
+
+def refuse_rejects(holds: str, rejects: Mapping[str, int], read: ReadOptions) -> None:
+    """Raise an OutputError if what a folder holds left out rows or files that this run may not."""
+    if refused_rejects(rejects, read):
+        raise OutputError(
+            f"{holds} left out bad rows or files ({rejects}); give --on-bad-record=skip or "
+            "--on-bad-file=skip to accept that, or --overwrite"
+        )
 
 
 def digest_of(value: Any) -> str:

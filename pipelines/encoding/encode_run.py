@@ -15,20 +15,21 @@ from bpe.tokenizer import Tokenizer
 from pipelines.corpus.plan import Plan, Unit, create_units
 from pipelines.encoding.resume import (
     EncodeFolder,
-    find_finished_buckets,
-    find_finished_units,
+    find_finished_groups,
     find_read_units,
     remove_spills,
     remove_stale_files,
-    remove_stale_units,
 )
 from pipelines.encoding.shuffle_buckets import Bucket, plan_buckets
 from pipelines.encoding.write_manifest import make_manifest, write_manifest
 from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.shards.manifest import input_record
 from pipelines.shards.tokenizer_files import as_tokenizer, save_copy
+from pipelines.shards.write_shards import ShardGroup
 from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
 from pipelines.storage.run_folder import Claim, claimed
+from schemas.run_record import RunRecord
 from schemas.sidecars import EngineRecord, Manifest
 
 __all__ = ["EncodeRun"]
@@ -100,7 +101,12 @@ class EncodeRun:
         self._open = ExitStack()
 
     def __enter__(self) -> EncodeRun:  # noqa: PYI034 - typing.Self needs Python 3.11
-        folder = EncodeFolder(self.output, self.settings, self.plan, overwrite=self._overwrite)
+        wanted = RunRecord(
+            command="encode", settings=dict(self.settings.to_dict()), inputs=input_record(self.plan)
+        )
+        folder = EncodeFolder(
+            self.output, wanted, overwrite=self._overwrite, settings=self.settings
+        )
         with ExitStack() as stack:
             self.found = stack.enter_context(claimed(folder))
             self.manifest = self.found.record
@@ -129,33 +135,19 @@ class EncodeRun:
 
     def _find_missing(self) -> None:
         """Put the tokenizer there, and find what the folder lacks."""
-        save_copy(self._tokenizer, join(self.output, TOKENIZER_FOLDER))
-        if self._buckets:
-            self._find_missing_buckets()
-        else:
-            self._find_missing_units()
-
-    def _find_missing_units(self) -> None:
-        output, settings, plan = self.output, self.settings, self.plan
-        kept = find_finished_units(output, settings, plan) if self.found.resumed else set()
-        self.removed = remove_stale_files(output, kept, settings.split_names)
-        self.missing_units = [unit for unit in plan.units if unit.index not in kept]
-        self.kept = len(kept)
-
-    def _find_missing_buckets(self) -> None:
-        output, settings, plan = self.output, self.settings, self.plan
-        buckets = self._buckets
-        written: set[int] = set()
-        read: set[int] = set()
-        if self.found.resumed:
-            written = find_finished_buckets(output, settings, buckets)
+        output, settings, plan, buckets = self.output, self.settings, self.plan, self._buckets
+        save_copy(self._tokenizer, join(output, TOKENIZER_FOLDER))
+        groups = [each.group for each in buckets] or [ShardGroup.of_unit(u) for u in plan.units]
+        resumed = self.found.resumed
+        written = find_finished_groups(output, settings, groups) if resumed else set()
+        read = written
+        if buckets and resumed:
             needed = len(written) < len(buckets)
             read = find_read_units(output, settings, plan, with_spills=needed)
-        self.removed = remove_stale_files(output, written, settings.split_names, rejects=False)
-        self.removed += remove_stale_units(output, read)
+        self.removed = remove_stale_files(output, settings.split_names, written, read)
         self.missing_units = [unit for unit in plan.units if unit.index not in read]
         self.missing_buckets = [bucket for bucket in buckets if bucket.index not in written]
-        self.kept = len(read) + len(written)
+        self.kept = len(read) + (len(written) if buckets else 0)
 
     def _finish(self) -> None:
         manifest = make_manifest(

@@ -12,16 +12,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from bpe.errors import BpeError, OutputError
 from pipelines.corpus.plan import Plan, Unit
-from pipelines.corpus.settings import refused_rejects
-from pipelines.encoding.shuffle_buckets import Bucket
+from pipelines.corpus.settings import refuse_rejects, refused_rejects
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import (
     file_sha256,
-    input_record,
     read_manifest,
     read_unit_record,
     sidecars_of,
@@ -58,12 +57,10 @@ from schemas.sidecars import Manifest, UnitTotals
 
 __all__ = [
     "EncodeFolder",
-    "find_finished_buckets",
-    "find_finished_units",
+    "find_finished_groups",
     "find_read_units",
     "remove_spills",
     "remove_stale_files",
-    "remove_stale_units",
 ]
 
 # Spills and records of units, in folders of their own.
@@ -71,23 +68,11 @@ _UNIT_FILE = re.compile(r"unit-(\d{5,})\.(?:arrow|json)")
 _HASHING_THREADS = 4
 
 
+@dataclass(frozen=True, kw_only=True)
 class EncodeFolder(Run[Manifest]):
-    """The output folder of an encode run.
+    """The output folder of an encode run; `settings` are those of this run."""
 
-    Args:
-        output: the folder.
-        settings: of this run.
-        plan: of this run.
-        overwrite: remove what an earlier run made, whatever its settings.
-    """
-
-    def __init__(
-        self, output: str, settings: EncodeSettings, plan: Plan, *, overwrite: bool = False
-    ) -> None:
-        inputs, values = input_record(plan), dict(settings.to_dict())
-        wanted = RunRecord(command="encode", settings=values, inputs=inputs)
-        super().__init__(output, wanted, overwrite=overwrite)
-        self._settings = settings
+    settings: EncodeSettings
 
     def compare(self, earlier: RunRecord) -> Claim[Manifest]:
         """What an earlier run left; a damaged output is an unfinished one."""
@@ -101,7 +86,7 @@ class EncodeFolder(Run[Manifest]):
             return Claim("resumed", (f"{files} changed since, such as {changed[0]}",))
         if not exists(join(self.output, MANIFEST)):
             return Claim("resumed")
-        found = _find_manifest(self.output, self._settings)
+        found = _find_manifest(self.output, self.settings)
         if isinstance(found, str):
             return Claim("resumed", (f"{found}; making it again",))
         return Claim("finished", record=found)
@@ -110,7 +95,7 @@ class EncodeFolder(Run[Manifest]):
         """Remove what this command makes; other files of the folder are the user's."""
         output, split_names = self.output, _splits_before(self.output)
         if self.overwrite:
-            split_names |= set(self._settings.split_names)
+            split_names |= set(self.settings.split_names)
         # The manifest goes first: without it nobody takes the rest for finished.
         delete_files(output, [MANIFEST])
         delete_files(output, list(list_shards(output, tuple(split_names))))
@@ -138,7 +123,8 @@ def _find_manifest(output: str, settings: EncodeSettings) -> Manifest | str:
         return f"{join(output, MANIFEST)} is damaged, or of another version"
     if manifest.settings_digest != settings.digest:
         return f"{join(output, MANIFEST)} is of other settings"
-    _refuse_rejects(output, manifest, settings)
+    left_out = manifest.totals.rejects
+    refuse_rejects(f"--output {output}: is finished, but", left_out, settings.read)
     sizes = list_shards(output, settings.split_names)
     for shard in manifest.shards:
         if sizes.get(shard.file) != shard.file_bytes:
@@ -187,15 +173,6 @@ def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -
         )
 
 
-def _refuse_rejects(output: str, manifest: Manifest, settings: EncodeSettings) -> None:
-    rejects = manifest.totals.rejects
-    if refused_rejects(rejects, settings.read):
-        raise OutputError(
-            f"--output {output}: is finished, but left out bad rows or files ({rejects}); give "
-            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
-        )
-
-
 def _holds_nothing(output: str) -> bool:
     """Whether no unit of the earlier run has left a result."""
     if exists(join(output, MANIFEST)) or exists(join(output, SPILL_FOLDER)):
@@ -228,28 +205,12 @@ def _remove_old_files(output: str, split_names: set[str]) -> None:
     delete_files(output, [RUN])
 
 
-def find_finished_units(output: str, settings: EncodeSettings, plan: Plan) -> set[int]:
-    """Units whose shards are all there, whole, of these settings and of the same input."""
-    return _find_groups(output, settings, [ShardGroup.of_unit(unit) for unit in plan.units])
-
-
-def find_finished_buckets(
-    output: str, settings: EncodeSettings, buckets: Sequence[Bucket]
-) -> set[int]:
-    """Buckets of a global shuffle whose shards are all there, as `find_finished_units`."""
-    return _find_groups(output, settings, [bucket.group for bucket in buckets])
-
-
 def find_read_units(
     output: str, settings: EncodeSettings, plan: Plan, *, with_spills: bool
 ) -> set[int]:
     """Units that were read for a global shuffle, of these settings and of the same input.
 
-    Args:
-        output: the folder.
-        settings: of this run.
-        plan: of this run.
-        with_spills: their rows are needed too, whole.
+    Their rows must be there too, whole, where they are needed: `with_spills`.
     """
     records = list_files(join(output, UNIT_FOLDER))
     spills = list_files(join(output, SPILL_FOLDER))
@@ -273,7 +234,10 @@ def find_read_units(
     return _which(is_kept, {unit.index: unit for unit in plan.units})
 
 
-def _find_groups(output: str, settings: EncodeSettings, groups: Sequence[ShardGroup]) -> set[int]:
+def find_finished_groups(
+    output: str, settings: EncodeSettings, groups: Sequence[ShardGroup]
+) -> set[int]:
+    """Units or buckets whose shards are all there, whole, of these settings and the same input."""
     names = list_shards(output, settings.split_names)
 
     def is_finished(group: ShardGroup) -> bool:
@@ -315,34 +279,26 @@ def _has_rejects(output: str, totals: UnitTotals, settings: EncodeSettings) -> b
 
 
 def remove_stale_files(
-    output: str, kept: set[int], split_names: tuple[str, ...] = ("",), *, rejects: bool = True
+    output: str, split_names: tuple[str, ...], groups: set[int], units: set[int]
 ) -> int:
-    """Remove shards, sidecars and rejects of units that are not kept; returns how many files.
-
-    Such files are left by a killed run, or belong to a plan that the input has outgrown.
+    """Remove what a killed run left, or a plan that the input has outgrown; returns how many files.
 
     Args:
         output: the folder.
-        kept: numbers of units, or of buckets.
         split_names: folders of the shards.
-        rejects: remove lists of rejects as well.
+        groups: units, or buckets, whose shards and sidecars are kept.
+        units: whose lists of rejects, records and spills are kept.
     """
     found = {
         name: SHARD_FILE.fullmatch(name.rsplit("/", 1)[-1])
         for name in list_shards(output, split_names)
     }
-    stale = [name for name, match in found.items() if match and int(match[1]) not in kept]
+    stale = [name for name, match in found.items() if match and int(match[1]) not in groups]
     delete_files(output, stale)
-    count = delete_rejects(output, frozenset(kept), REJECTS) if rejects else 0
+    kept = frozenset(units)
+    count = sum(_remove_unit_files(output, each, kept) for each in (SPILL_FOLDER, UNIT_FOLDER))
     remove_temporary_files(output)
-    return len(stale) + count
-
-
-def remove_stale_units(output: str, kept: set[int]) -> int:
-    """Remove spills, records and rejects of units that are not kept, as `remove_stale_files`."""
-    stale = _remove_unit_files(output, SPILL_FOLDER, frozenset(kept))
-    stale += _remove_unit_files(output, UNIT_FOLDER, frozenset(kept))
-    return stale + delete_rejects(output, frozenset(kept), REJECTS)
+    return len(stale) + count + delete_rejects(output, kept, REJECTS)
 
 
 def remove_spills(output: str) -> None:

@@ -63,7 +63,17 @@ class ExportRun(Run[ExportRecord]):
 
     def compare(self, earlier: RunRecord) -> Claim[ExportRecord]:
         """An export of which a file is missing is made anew."""
-        _refuse_other_settings(self.output, earlier, self.wanted)
+        wanted = self.wanted
+        changes = describe_differences(earlier.settings, wanted.settings)
+        if earlier.inputs != wanted.inputs:
+            before, now = earlier.inputs[0]["path"], wanted.inputs[0]["path"]
+            other = f"was {before}, now {now}" if before != now else f"{now} holds other shards now"
+            changes.append(f"source: {other}")
+        refuse_changes(
+            f"--output {self.output}: holds an export with other settings",
+            changes,
+            "choose another folder, or --overwrite to replace it",
+        )
         found = _find_finished(self.output)
         return Claim() if found is None else Claim("finished", record=found)
 
@@ -129,19 +139,6 @@ def _write(export: Export, source: ShardSource, folder: ExportFolder, output: st
             f"{output}: cannot be written: {error}; make room, or choose another --output, and run "
             "the same command again"
         ) from error
-
-
-def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
-    differences = describe_differences(earlier.settings, wanted.settings)
-    if earlier.inputs != wanted.inputs:
-        before, now = earlier.inputs[0]["path"], wanted.inputs[0]["path"]
-        other = f"was {before}, now {now}" if before != now else f"{now} holds other shards now"
-        differences.append(f"source: {other}")
-    refuse_changes(
-        f"--output {output}: holds an export with other settings",
-        differences,
-        "choose another folder, or --overwrite to replace it",
-    )
 
 
 def _find_finished(output: str) -> ExportRecord | None:

@@ -110,11 +110,9 @@ def refuse_other_command(output: str, command: str, more: Sequence[re.Pattern[st
         names, _ = _list_foreign(output)
         alike = [name for name in names if any(each.fullmatch(name) for each in (_MADE, *more))]
         if alike:
-            shown = ", ".join(one_line(name) for name in alike[:_SHOWN])
             raise OutputError(
                 f"--output {output}: no record ({RUN}) says that this command made what it would "
-                f"replace: {shown}{' and others' if len(alike) > _SHOWN else ''}; move these files "
-                "away, or choose another folder"
+                f"replace: {_named(alike)}; move these files away, or choose another folder"
             )
 
 
@@ -192,12 +190,16 @@ def refuse_parent(output: str) -> None:
         start = len(output.rstrip("/")) + 1
         found = sorted({item.path[start:].split("/")[0] for item in records})
     if found:
-        shown = ", ".join(one_line(name) for name in found[:_SHOWN])
-        others = " and others" if len(found) > _SHOWN else ""
         raise OutputError(
-            f"--output {output}: is no output itself, but holds some: {shown}{others}; name one of "
+            f"--output {output}: is no output itself, but holds some: {_named(found)}; name one of "
             f"them, or a new folder, such as {output.rstrip('/')}/NAME"
         )
+
+
+def _named(names: Sequence[str]) -> str:
+    """The first names, for a message."""
+    shown = ", ".join(one_line(name) for name in names[:_SHOWN])
+    return f"{shown} and others" if len(names) > _SHOWN else shown
 
 
 def _below(output: str, pattern: str) -> str:

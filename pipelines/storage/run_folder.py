@@ -77,11 +77,7 @@ class _Work(ABC, Generic[_Record]):
 
 
 def claim(work: _Work[_Record]) -> Claim[_Record]:
-    """Look into a folder, and prepare it for the work.
-
-    Raises:
-        OutputError: it holds something else; names what differs.
-    """
+    """Look into a folder, and prepare it for the work; raises OutputError for other work."""
     found = work.look()
     if found.finished:
         work.tidy()
@@ -92,26 +88,20 @@ def claim(work: _Work[_Record]) -> Claim[_Record]:
     return found
 
 
+@dataclass(frozen=True)
 class Run(_Work[_Record]):
     """A run of a command in its output folder.
 
-    Args:
+    Attributes:
         output: the folder.
         wanted: the record of this run.
-        overwrite: remove what an earlier run made, whatever its settings.
-        made: see `refuse_other_command`.
+        overwrite: remove what an earlier run made; `made` are its names (`refuse_other_command`).
     """
 
-    def __init__(
-        self,
-        output: str,
-        wanted: RunRecord,
-        *,
-        overwrite: bool,
-        made: Sequence[Pattern[str]] = (),
-    ) -> None:
-        self.output, self.wanted = output, wanted
-        self.overwrite, self.made = overwrite, made
+    output: str
+    wanted: RunRecord
+    overwrite: bool = False
+    made: Sequence[Pattern[str]] = ()
 
     @abstractmethod
     def compare(self, earlier: RunRecord) -> Claim[_Record]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 
 from apache_beam.options.pipeline_options import PipelineOptions
@@ -66,7 +67,17 @@ def run(arguments: Namespace) -> int:
         "inputs": _describe_inputs(this, given),
         "golden": _golden_digest(arguments.golden),
     }
-    folder = _TrainFolder(this, record)
+    folder = _TrainFolder(
+        this.output,
+        RunRecord(
+            command="train",
+            settings=this.settings.to_dict(),
+            inputs=input_record(this.plan) if this.plan else [],
+        ),
+        overwrite=arguments.overwrite,
+        record=record,
+        models=len(this.settings.vocab_sizes),
+    )
     with claimed(folder) as found, closing(this.dask):
         if found.finished:
             job.note(f"{this.output} is finished, with equal settings and input: nothing to do")
@@ -85,25 +96,22 @@ def _will_read_text(this: TrainJob) -> bool:
     return read_count_manifest(join(this.output, COUNTS_FOLDER)) is None
 
 
+@dataclass(frozen=True, kw_only=True)
 class _TrainFolder(Run[None]):
     """The output folder of a training, which is finished when it holds all models.
 
-    Args:
-        this: the command.
+    Attributes:
         record: the beginning of each tokenizer's training record.
+        models: how many there will be.
     """
 
-    def __init__(self, this: TrainJob, record: Mapping[str, Any]) -> None:
-        inputs = input_record(this.plan) if this.plan else []
-        wanted = RunRecord(command="train", settings=this.settings.to_dict(), inputs=inputs)
-        super().__init__(this.output, wanted, overwrite=this.arguments.overwrite)
-        self._record = record
-        self._sizes = this.settings.vocab_sizes
+    record: Mapping[str, Any]
+    models: int
 
     def compare(self, earlier: RunRecord) -> Claim[None]:
         """The models that are there decide; steps compare the counts and rounds."""
         del earlier
-        wanted = _flatten(self._record, self.output)
+        wanted = _flatten(self.record, self.output)
         present = find_models(self.output)
         for path in present:
             found = _flatten(_load_earlier(path).training, path)
@@ -112,7 +120,7 @@ class _TrainFolder(Run[None]):
                 describe_differences(found, wanted),
                 "give the same settings, another folder, or --overwrite to train again",
             )
-        return Claim("finished" if len(present) == len(self._sizes) else "resumed")
+        return Claim("finished" if len(present) == self.models else "resumed")
 
     def clear(self) -> None:
         """Remove all that the command makes."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from bpe.backends.choice import get_backend
 from bpe.backends.process_memory import give_back_memory
-from bpe.errors import OutputError, SettingsError
+from bpe.errors import SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.cli.commands.train_job import (
@@ -19,7 +19,7 @@ from pipelines.cli.commands.train_job import (
     reading_settings_of,
 )
 from pipelines.corpus.plan import Plan, create_units
-from pipelines.corpus.settings import refused_rejects
+from pipelines.corpus.settings import refuse_rejects
 from pipelines.runners.progress import format_bytes, format_count, show_merges, show_progress
 from pipelines.shards.manifest import input_record
 from pipelines.shards.tokenizer_files import is_finished_model, load_copy
@@ -48,7 +48,6 @@ from pipelines.training.train_bpe import (
     words_memory,
 )
 from schemas import RoundSummary
-from schemas.count_manifest import CountManifest
 
 __all__ = ["choose_engine", "make_models", "sample_of"]
 
@@ -287,7 +286,8 @@ def _count(this: TrainJob, folder: str) -> None:
         )
     )
     if found.record is not None:
-        _refuse_rejects(this, found.record)
+        rejects = found.record.totals.rejects
+        refuse_rejects(f"--output {this.output}: its counts", rejects, this.read)
         job.note(f"kept the counts in {folder}")
         return
     buckets = min(_MOST_BUCKETS, max(_FEWEST_BUCKETS, plan.total_bytes // _INPUT_PER_BUCKET))
@@ -311,12 +311,3 @@ def _count(this: TrainJob, folder: str) -> None:
         this.listing,
         read=this.read,
     )
-
-
-def _refuse_rejects(this: TrainJob, manifest: CountManifest) -> None:
-    rejects = manifest.totals.rejects
-    if refused_rejects(rejects, this.read):
-        raise OutputError(
-            f"--output {this.output}: its counts left out bad rows or files ({rejects}); give "
-            "--on-bad-record=skip or --on-bad-file=skip to accept that, or --overwrite"
-        )

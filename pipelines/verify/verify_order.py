@@ -13,56 +13,24 @@ is known.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.errors import OutputError
-from pipelines.verify.verify_documents import FaultError, PlacedRows
+from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.verify.document_parts import DocumentParts, refuse
 from pipelines.verify.verify_places import InputPlaces
 from schemas.sidecars import ShardSidecar
 
-__all__ = ["OrderedRows", "RowOrder"]
+__all__ = ["RowOrder"]
 
 _Ints = npt.NDArray[np.int64]
 _Bools = npt.NDArray[np.bool_]
 # The writer leaves a document open at each end of a window, and takes it up in the next.
 _MOST_OPEN = 64
-
-
-class _Layout(Protocol):
-    """What is needed of a run's settings; see `pipelines.shards.encode_settings`."""
-
-    pack: int | None
-    pack_mode: str | None
-    pack_tail: str | None
-    shuffle: str
-
-
-@dataclass(frozen=True)
-class OrderedRows:
-    """Rows of a shard, or segments of its packed rows, in order.
-
-    Attributes:
-        rows: int64, number of the row in the shard.
-        names, sources: string and dictionary of strings, as in `schemas.token_shards`.
-        starts: int64, `byte_start`.
-        places: int64, `part` of a row or position of a segment.
-        ends: int64, the place that follows: `part + 1`, or position and length together.
-        is_first, is_last: whether the document starts or ends here.
-    """
-
-    rows: _Ints
-    names: pa.Array
-    sources: pa.DictionaryArray
-    starts: _Ints
-    places: _Ints
-    ends: _Ints
-    is_first: _Bools
-    is_last: _Bools
 
 
 @dataclass(frozen=True)
@@ -96,25 +64,20 @@ class RowOrder:
         places: says from which file each row is, and that it belongs there.
     """
 
-    def __init__(self, settings: _Layout, places: InputPlaces) -> None:
+    def __init__(self, settings: EncodeSettings, places: InputPlaces) -> None:
         self._settings = settings
         self._places = places
         self._chains: dict[str, _Chain] = {}
         self._chain = _Chain()
-        self._path = ""
         self._drops = settings.pack_tail == "drop"
+        self._fits = settings.pack is not None and settings.pack_mode == "best-fit"
 
-    def begin(self, path: str, sidecar: ShardSidecar) -> None:
-        """A shard begins.
-
-        Args:
-            path: of the shard, for messages.
-            sidecar: what the manifest says of it.
+    def begin(self, sidecar: ShardSidecar) -> None:
+        """A shard begins, of which the manifest says this.
 
         Raises:
             OutputError: a document of the shards before has no end; names its last row.
         """
-        self._path = path
         self._places.begin(sidecar)
         self._chain = self._chains.setdefault(sidecar.split, _Chain())
         if self._chain.unit == sidecar.unit:
@@ -137,7 +100,7 @@ class RowOrder:
             self._finish(chain)
         self._places.close()
 
-    def add(self, rows: OrderedRows) -> None:
+    def add(self, rows: DocumentParts) -> None:
         """Take the next rows of the shard.
 
         Raises:
@@ -145,8 +108,8 @@ class RowOrder:
         """
         if not len(rows.rows):
             return
-        files = self._find_files(rows)
-        if self._settings.pack_mode == "best-fit":
+        files = self._places.add(rows)
+        if self._fits:
             self._check_pieces(rows, files)
             return
         ended = _shifted(rows.is_last, self._chain.latest.is_last)
@@ -170,26 +133,7 @@ class RowOrder:
             )
         chain.latest = _Latest()
 
-    def _find_files(self, rows: OrderedRows) -> _Ints:
-        """Number of each row's file among the inputs."""
-        placed = PlacedRows(
-            rows.names,
-            rows.sources,
-            rows.starts,
-            rows.places,
-            rows.ends - rows.places,
-            rows.is_first,
-            rows.is_last,
-        )
-        try:
-            return self._places.add(placed, self._path)
-        except FaultError as fault:
-            row = fault.row
-            raise OutputError(
-                f"{self._path}: row {rows.rows[row]} (document {rows.names[row]}) {fault}"
-            ) from fault
-
-    def _same_document(self, rows: OrderedRows) -> _Bools:
+    def _same_document(self, rows: DocumentParts) -> _Bools:
         """Whether the row before is of the same document, if that goes on."""
         count = len(rows.rows)
         same = np.ones(count, np.bool_)
@@ -199,7 +143,7 @@ class RowOrder:
         same[1:] = equal.to_numpy(zero_copy_only=False) & (codes[1:] == codes[:-1])
         return same
 
-    def _check_documents(self, rows: OrderedRows, files: _Ints) -> None:
+    def _check_documents(self, rows: DocumentParts, files: _Ints) -> None:
         """Without a shuffle, documents stand in the order of files and places."""
         if self._settings.shuffle != "none":
             return
@@ -207,17 +151,17 @@ class RowOrder:
         files_before = _shifted(files, latest.file)
         starts_before = _shifted(rows.starts, latest.start)
         rises = (files > files_before) | ((files == files_before) & (rows.starts > starts_before))
-        wrong = np.flatnonzero(rows.is_first & ~rises)
-        if len(wrong):
-            place = int(wrong[0])
-            raise self._failure(
+        refuse(
+            rows.is_first & ~rises,
+            lambda place: _failure(
                 rows,
                 place,
                 f"begins at {rows.starts[place]} of {rows.sources[place]}, after a row from "
                 f"{starts_before[place]} on{self._before(place)}",
-            )
+            ),
+        )
 
-    def _check_break(self, rows: OrderedRows, place: int, *, ended: bool) -> None:
+    def _check_break(self, rows: DocumentParts, place: int, *, ended: bool) -> None:
         """A row follows another document before its end, or goes on with none."""
         before = self._row(rows, place - 1) if place else self._chain.latest
         opened = self._chain.open
@@ -225,7 +169,7 @@ class RowOrder:
             opened[before.document] = before
             allowed = _MOST_OPEN if self._settings.shuffle == "shard" else 0
             if len(opened) > allowed:
-                raise self._failure(
+                raise _failure(
                     rows,
                     place,
                     f"follows document {before.document[0]}, which has not ended"
@@ -237,12 +181,12 @@ class RowOrder:
         earlier = opened.pop(row.document, None)
         position = int(rows.places[place])
         if self._settings.pack is not None and position:
-            raise self._failure(rows, place, f"goes on from id {position}, and not from 0")
+            raise _failure(rows, place, f"goes on from id {position}, and not from 0")
         if earlier is not None:
             self._check_taken_up(rows, place, earlier)
         elif not (self._drops and self._may_lack_start(place)):
             what = "goes on" if self._settings.pack is not None else f"goes on with part {position}"
-            raise self._failure(rows, place, f"{what}, and what comes before it is not there")
+            raise _failure(rows, place, f"{what}, and what comes before it is not there")
 
     def _may_lack_start(self, place: int) -> bool:
         """Whether the last rows of another unit, which were left out, may be what is missing."""
@@ -251,18 +195,18 @@ class RowOrder:
             self._settings.shuffle == "none" and begins_unit
         )
 
-    def _check_taken_up(self, rows: OrderedRows, place: int, earlier: _Latest) -> None:
+    def _check_taken_up(self, rows: DocumentParts, place: int, earlier: _Latest) -> None:
         start, part = int(rows.starts[place]), int(rows.places[place])
         falls = self._settings.pack is None and earlier.unit == self._chain.unit
         if start < earlier.start or (falls and part < earlier.end):
-            raise self._failure(
+            raise _failure(
                 rows,
                 place,
                 f"goes on at {start} with part {part}, and {earlier.at} at {earlier.start} with "
                 f"part {earlier.end - 1}",
             )
 
-    def _check_joined(self, rows: OrderedRows, joins: _Bools) -> None:
+    def _check_joined(self, rows: DocumentParts, joins: _Bools) -> None:
         """Rows go on where the row before ended."""
         latest = self._chain.latest
         ends = _shifted(rows.ends, latest.end)
@@ -282,35 +226,36 @@ class RowOrder:
                 wrong |= in_unit & (rows.places < ends)
             what = "has part {} from {} on, and the row before it part {} from {} on"
             shown = ends - 1
-        places = np.flatnonzero(wrong & joins)
-        if len(places):
-            at = int(places[0])
-            found = what.format(rows.places[at], rows.starts[at], shown[at], starts[at])
-            raise self._failure(rows, at, f"{found}{self._before(at)}")
 
-    def _check_pieces(self, rows: OrderedRows, files: _Ints) -> None:
+        def failure(at: int) -> OutputError:
+            found = what.format(rows.places[at], rows.starts[at], shown[at], starts[at])
+            return _failure(rows, at, f"{found}{self._before(at)}")
+
+        refuse(wrong & joins, failure)
+
+    def _check_pieces(self, rows: DocumentParts, files: _Ints) -> None:
         """Pieces start at multiples of a row, and those of a row are in their own order."""
-        wrong = np.flatnonzero(rows.places % (self._settings.pack or 1))
-        if len(wrong):
-            place = int(wrong[0])
-            raise self._failure(rows, place, f"goes on from id {rows.places[place]}")
+        refuse(
+            rows.places % (self._settings.pack or 1) != 0,
+            lambda place: _failure(rows, place, f"goes on from id {rows.places[place]}"),
+        )
         if self._settings.shuffle != "none":
             return
         same_row = rows.rows[1:] == rows.rows[:-1]
         rises = (files[1:] > files[:-1]) | (
             (files[1:] == files[:-1]) & (rows.starts[1:] > rows.starts[:-1])
         )
-        late = np.flatnonzero(same_row & ~rises)
-        if len(late):
-            place = int(late[0]) + 1
-            raise self._failure(
+        refuse(
+            same_row & ~rises,
+            lambda place: _failure(
                 rows,
-                place,
-                f"is from {rows.starts[place]} on, after a segment from "
-                f"{rows.starts[place - 1]} on",
-            )
+                place + 1,
+                f"is from {rows.starts[place + 1]} on, after a segment from "
+                f"{rows.starts[place]} on",
+            ),
+        )
 
-    def _row(self, rows: OrderedRows, place: int, file: int = -1) -> _Latest:
+    def _row(self, rows: DocumentParts, place: int, file: int = -1) -> _Latest:
         return _Latest(
             (rows.names[place].as_py(), rows.sources[place].as_py()),
             int(rows.starts[place]),
@@ -318,18 +263,16 @@ class RowOrder:
             file,
             self._chain.unit,
             bool(rows.is_last[place]),
-            f"{self._path}: row {rows.rows[place]}",
+            f"{rows.path}: row {rows.rows[place]}",
         )
 
     def _before(self, place: int) -> str:
         """Where the row before is, if that is another shard."""
         return "" if place or not self._chain.latest.at else f" ({self._chain.latest.at})"
 
-    def _failure(self, rows: OrderedRows, place: int, what: str) -> OutputError:
-        return OutputError(
-            f"{self._path}: row {rows.rows[place]} (document {rows.names[place]}) {what}: rows are "
-            "lost or out of order"
-        )
+
+def _failure(rows: DocumentParts, place: int, what: str) -> OutputError:
+    return rows.failure(place, f"{what}: rows are lost or out of order")
 
 
 def _shifted(column: npt.NDArray[Any], before: Any) -> npt.NDArray[Any]:

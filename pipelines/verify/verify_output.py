@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-import msgspec
-
-from bpe.errors import OutputError
+from bpe.errors import OutputError, SettingsError
 from bpe.tokenizer import Tokenizer
+from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.settings import digest_of
+from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import (
     add_up,
     check_balance,
@@ -50,7 +50,7 @@ from pipelines.verify.verify_order import RowOrder
 from pipelines.verify.verify_packed import PackedCheck
 from pipelines.verify.verify_places import InputPlaces, has_tables
 from pipelines.verify.verify_ranges import check_ranges
-from pipelines.verify.verify_shard import RowSettings, ShardCheck
+from pipelines.verify.verify_shard import ShardCheck
 from schemas.sidecars import Manifest, ShardSidecar, UnitTotals
 
 __all__ = ["Verified", "verify_output"]
@@ -140,21 +140,21 @@ def verify_output(
     return done
 
 
-def _not_compared(manifest: Manifest, settings: RowSettings) -> tuple[str, ...]:
+def _not_compared(manifest: Manifest, settings: EncodeSettings) -> tuple[str, ...]:
     """What no check looks at in an output of this kind, in phrases."""
     phrases = []
-    if settings.pack_mode == "best-fit":
+    if settings.pack is not None and settings.pack_mode == "best-fit":
         phrases.append("the order of best-fit's rows")
         if settings.shuffle == "shard":
             phrases.append("that best-fit left nothing of divided documents out")
-    if settings.id_field is not None:
+    if settings.read.id_field is not None:
         phrases.append("ids that come from the input")
-    if settings.shuffle != "global" and has_tables(manifest, settings.input_format):
+    if settings.shuffle != "global" and has_tables(manifest, settings.read.input_format):
         phrases.append("to which unit rows of Parquet and Arrow files belong")
     return tuple(phrases)
 
 
-def _streamed_units(manifest: Manifest, settings: RowSettings) -> set[int]:
+def _streamed_units(manifest: Manifest, settings: EncodeSettings) -> set[int]:
     """Units or buckets that may have rows which end within a pre-token."""
     units = {each.unit: each.unit_totals for each in manifest.shards if each.unit_totals}
     if settings.shuffle == "global":
@@ -167,7 +167,7 @@ def _failure(output: str, name: str, what: str) -> OutputError:
     return OutputError(f"{join(output, name)}: {what}")
 
 
-def _check_settings(output: str, manifest: Manifest) -> RowSettings:
+def _check_settings(output: str, manifest: Manifest) -> EncodeSettings:
     """The settings agree with their digest, with the tokenizer's, and with run.json."""
     found = digest_of(manifest.settings)
     if found != manifest.settings_digest:
@@ -177,9 +177,10 @@ def _check_settings(output: str, manifest: Manifest) -> RowSettings:
             f"settings_digest is {manifest.settings_digest}, but its settings give {found}",
         )
     try:
-        settings = msgspec.convert(manifest.settings, RowSettings)
-    except msgspec.ValidationError as error:
-        raise _failure(output, MANIFEST, f"settings are damaged: {error}") from error
+        read = ReadOptions.from_settings(manifest.settings)
+        settings = EncodeSettings.from_dict(manifest.settings, read)
+    except SettingsError as error:
+        raise _failure(output, MANIFEST, str(error)) from error
     if settings.tokenizer_digest != manifest.tokenizer_digest:
         raise _failure(
             output,
@@ -196,7 +197,7 @@ def _check_settings(output: str, manifest: Manifest) -> RowSettings:
     return settings
 
 
-def _check_sidecars(output: str, manifest: Manifest, settings: RowSettings) -> None:
+def _check_sidecars(output: str, manifest: Manifest, settings: EncodeSettings) -> None:
     """The manifest holds every part of every unit once, as the sidecars beside the shards say."""
     unit = part = split = shards = 0
     names = settings.split_names
@@ -245,7 +246,7 @@ def _read_by(manifest: Manifest) -> str:
     return digest_of([unit.inputs for unit in manifest.units])
 
 
-def _check_units(output: str, manifest: Manifest, settings: RowSettings) -> None:
+def _check_units(output: str, manifest: Manifest, settings: EncodeSettings) -> None:
     """After a global shuffle, the manifest says of each unit what its record says."""
     if bool(manifest.units) != (settings.shuffle == "global"):
         raise _failure(
@@ -283,7 +284,7 @@ def _check_totals(output: str, manifest: Manifest) -> None:
     check_balance(output, found)
 
 
-def _check_no_others(output: str, manifest: Manifest, settings: RowSettings) -> None:
+def _check_no_others(output: str, manifest: Manifest, settings: EncodeSettings) -> None:
     """No shard and no list of rejects that the manifest does not know: readers would take it."""
     known = {name for each in manifest.shards for name in (each.file, sidecar_of(each.file))}
     for name in list_shards(output, ("", *settings.split_names)):

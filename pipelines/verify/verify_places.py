@@ -15,7 +15,9 @@ from bpe.errors import BpeError
 from pipelines.corpus.document_keys import shuffle_keys
 from pipelines.corpus.listing.file_formats import TABLE_FORMATS, classify
 from pipelines.encoding.shuffle_buckets import bucket_of
-from pipelines.verify.verify_documents import DocumentOrder, FaultError, PlacedRows, PlaceSettings
+from pipelines.shards.encode_settings import EncodeSettings
+from pipelines.verify.document_parts import DocumentParts, refuse
+from pipelines.verify.verify_documents import DocumentOrder
 from pipelines.verify.verify_ranges import NO_END, size_of
 from schemas.sidecars import Manifest, ShardSidecar
 
@@ -46,7 +48,7 @@ class InputPlaces:
         settings: of the run.
     """
 
-    def __init__(self, manifest: Manifest, settings: PlaceSettings) -> None:
+    def __init__(self, manifest: Manifest, settings: EncodeSettings) -> None:
         self._settings = settings
         self._files = list(manifest.inputs)
         self._paths = [file["path"] for file in manifest.inputs]
@@ -54,7 +56,7 @@ class InputPlaces:
         self._buckets = 1 + max(shard.unit for shard in manifest.shards)
         self._folder: str | None = None
         self._unit = -1
-        self._split = ""
+        self._split = self._path = ""
         self._ranges: dict[int, tuple[int, int]] = {}
         # Where `--limit` leaves documents out; a place, not a byte, of tables too.
         self._stops: dict[int, int] = {}
@@ -88,43 +90,38 @@ class InputPlaces:
             OutputError: as for `begin`.
         """
         for order in self._orders.values():
-            order.close()
+            order.close(self._path)
         self._orders = {}
 
-    def add(self, rows: PlacedRows, path: str) -> _Ints:
+    def add(self, parts: DocumentParts) -> _Ints:
         """Check the next rows of the shard; returns the number of each row's file.
 
         Raises:
-            FaultError: a row is not where it says; the unit's last rows are for `begin`.
+            OutputError: a row is not where it says; the unit's last rows are for `begin`.
         """
-        codes = rows.sources.indices.to_numpy()
-        if not len(codes):
-            return np.zeros(0, np.int64)
-        table = np.zeros((len(rows.sources.dictionary), 3), np.int64)
+        self._path = parts.path
+        codes = parts.sources.indices.to_numpy()
+        table = np.zeros((len(parts.sources.dictionary), 3), np.int64)
         for code in np.unique(codes).tolist():
-            name = rows.sources.dictionary[code].as_py()
+            name = parts.sources.dictionary[code].as_py()
             found = self._source(name)
             if found is None:
-                row = int(np.argmax(codes == code))
-                raise FaultError(row, f"is from {name!r}, which is no input of its unit")
+                at = int(np.argmax(codes == code))
+                raise parts.failure(at, f"is from {name!r}, which is no input of its unit")
             table[code] = found
-        of_rows = table[codes]
-        files: _Ints = of_rows[:, 0]
-        lows, highs = of_rows[:, 1], of_rows[:, 2]
-        wrong = np.flatnonzero((rows.starts < lows) | (rows.is_first & (rows.starts >= highs)))
-        if len(wrong):
-            row = int(wrong[0])
-            raise FaultError(
-                row,
-                f"begins at {rows.starts[row]} of {rows.sources[row]}, which its unit does not "
+        files: _Ints
+        files, lows, highs = table[codes].T
+        refuse(
+            (parts.starts < lows) | (parts.is_first & (parts.starts >= highs)),
+            lambda at: parts.failure(
+                at,
+                f"begins at {parts.starts[at]} of {parts.sources[at]}, which its unit does not "
                 "read",
-            )
-        origins = self._check_ids(rows, files)
-        order = self._orders.setdefault(self._split, DocumentOrder(self._settings))
-        order.path = path
-        if self._settings.shuffle == "global":
-            self._check_bucket(rows, files)
-        order.add(rows, files, origins, self._ranges, self._files)
+            ),
+        )
+        origins = self._check_ids(parts, files)
+        order = self._orders.setdefault(self._split, DocumentOrder(self._settings, self._is_open))
+        order.add(parts, files, origins, self._keys(parts, files))
         return files
 
     def _source(self, name: str) -> tuple[int, int, int] | None:
@@ -144,7 +141,7 @@ class InputPlaces:
 
     def _limits(self, number: int) -> tuple[int, int]:
         low, high = self._ranges[number]
-        if _is_table(self._paths[number], self._settings.input_format):
+        if _is_table(self._paths[number], self._settings.read.input_format):
             # Places there are rows, and ranges are bytes.
             return 0, NO_END
         size = size_of(self._files[number])
@@ -166,36 +163,47 @@ class InputPlaces:
     def _all_below(self, folder: str) -> bool:
         return all(path.startswith(folder) for path in self._paths)
 
-    def _check_ids(self, rows: PlacedRows, files: _Ints) -> _Ints:
+    def _is_open(self, number: int) -> tuple[bool, bool]:
+        """Whether documents of a file may begin before the unit, and end after it."""
+        low, high = self._ranges.get(number, (0, NO_END))
+        return low > 0, high not in (NO_END, size_of(self._files[number]))
+
+    def _check_ids(self, parts: DocumentParts, files: _Ints) -> _Ints:
         """Ids that are made of file and place; returns where each row's document starts."""
-        parts = pc.extract_regex(rows.names, _GENERATED_ID)
-        is_made = parts.is_valid().to_numpy(zero_copy_only=False)
+        found = pc.extract_regex(parts.names, _GENERATED_ID)
+        is_made = found.is_valid().to_numpy(zero_copy_only=False)
         said = [
-            pc.fill_null(pc.struct_field(parts, name), "0").cast(pa.int64()).to_numpy()
+            pc.fill_null(pc.struct_field(found, name), "0").cast(pa.int64()).to_numpy()
             for name in ("file", "start")
         ]
         is_made &= (said[0] == files) & np.where(
-            rows.is_first, said[1] == rows.starts, said[1] <= rows.starts
+            parts.is_first, said[1] == parts.starts, said[1] <= parts.starts
         )
-        if self._settings.id_field is None:
+        if self._settings.read.id_field is None:
             texts = [pa.array(column).cast(pa.string()) for column in said]
             spelled = pc.binary_join_element_wise(*texts, ":")
-            is_made &= pc.equal(spelled, rows.names).to_numpy(zero_copy_only=False)
-            wrong = np.flatnonzero(~is_made)
-            if len(wrong):
-                row = int(wrong[0])
-                raise FaultError(
-                    row,
-                    f"has the id {rows.names[row].as_py()!r}, and stands at {rows.starts[row]} of "
-                    f"file {files[row]}",
-                )
-        origins: _Ints = np.where(is_made, said[1], rows.starts)
+            is_made &= pc.equal(spelled, parts.names).to_numpy(zero_copy_only=False)
+            refuse(
+                ~is_made,
+                lambda at: parts.failure(
+                    at,
+                    f"has the id {parts.names[at].as_py()!r}, and stands at {parts.starts[at]} of "
+                    f"file {files[at]}",
+                ),
+            )
+        origins: _Ints = np.where(is_made, said[1], parts.starts)
         return origins
 
-    def _check_bucket(self, rows: PlacedRows, files: _Ints) -> None:
-        first = np.flatnonzero(rows.is_first)
-        keys = shuffle_keys(files[first], rows.starts[first], self._settings.seed or 0)
-        wrong = np.flatnonzero(bucket_of(keys, self._buckets) != self._unit)
-        if len(wrong):
-            row = int(first[wrong[0]])
-            raise FaultError(row, f"belongs into another bucket than {self._unit}")
+    def _keys(self, parts: DocumentParts, files: _Ints) -> npt.NDArray[np.uint64]:
+        """In a shuffle, the keys of documents that begin, which belong into this bucket."""
+        if self._settings.shuffle == "none":
+            return np.zeros(0, np.uint64)
+        first = np.flatnonzero(parts.is_first)
+        keys = shuffle_keys(files[first], parts.starts[first], self._settings.seed)
+        if self._settings.shuffle == "global":
+            what = f"belongs into another bucket than {self._unit}"
+            refuse(
+                bucket_of(keys, self._buckets) != self._unit,
+                lambda at: parts.failure(int(first[at]), what),
+            )
+        return keys

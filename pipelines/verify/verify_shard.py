@@ -7,10 +7,9 @@ give the same ids.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -19,48 +18,25 @@ import pyarrow.compute as pc
 from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
 from pipelines.corpus.token_lengths import token_lengths
+from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import file_sha256
 from pipelines.shards.shard_files import REPAIR, ShardFacts
 from pipelines.shards.split_documents import Splitter
 from pipelines.storage.output_files import exists, join, open_for_reading
 from pipelines.storage.wording import counted
-from pipelines.verify.verify_order import OrderedRows, RowOrder
+from pipelines.verify.document_parts import DocumentParts, refuse
+from pipelines.verify.verify_order import RowOrder
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 from schemas.versions import check_version
 
-__all__ = ["RowSettings", "ShardCheck"]
+__all__ = ["ShardCheck"]
 
 # Of each shard, the first rows are encoded again, up to so many ids.
 _SAMPLE_IDS = 50_000
 
 _Ints = npt.NDArray[np.int64]
-
-
-class RowSettings(msgspec.Struct):
-    """The settings of a run that show in the rows; see `pipelines.encoding.encode_documents`."""
-
-    tokenizer_digest: str
-    bos: int | None
-    eos: int | None
-    special_text: str
-    max_row_tokens: int | None
-    max_row_bytes: int
-    splits: list[tuple[str, str]]
-    pack: int | None
-    pack_mode: str | None
-    pack_tail: str | None
-    pad: int | None
-    pack_window: int | None
-    shuffle: str
-    seed: int | None
-    id_field: str | None
-    input_format: str
-
-    @property
-    def split_names(self) -> tuple[str, ...]:
-        """Folders of the shards below the output, in order; one empty name without splits."""
-        return tuple(name for name, _ in self.splits) or ("",)
+_Bools = npt.NDArray[np.bool_]
 
 
 class ShardCheck:
@@ -84,7 +60,7 @@ class ShardCheck:
         output: str,
         sidecar: ShardSidecar,
         tokenizer: Tokenizer,
-        settings: RowSettings,
+        settings: EncodeSettings,
         *,
         order: RowOrder,
         is_streamed: bool = False,
@@ -104,7 +80,7 @@ class ShardCheck:
         self._sampled = 0
         # Whether the row before, perhaps of the batch before, may go on in the next.
         self._after_full = False
-        order.begin(self._path, sidecar)
+        order.begin(sidecar)
 
     def run(self, *, full: bool) -> int:
         """Check file, columns, ids, marks, splits and facts.
@@ -127,15 +103,14 @@ class ShardCheck:
                 for index in range(reader.num_record_batches):
                     batch = reader.get_batch(index)
                     batch.validate(full=True)
-                    self._check_rows(batch)
+                    parts = self._check_rows(batch)
+                    alone = self._stand_alone(parts)
                     share = None if full else _SAMPLE_IDS // reader.num_record_batches
                     # A row may have millions of ids: one of them is sample enough.
                     if full or self._sampled < 2 * _SAMPLE_IDS:
-                        again += self._encode_again(batch, limit=share)
-                    self.passed_ids += self._dependent_ids(batch)
+                        again += self._encode_again(parts, alone, batch.num_rows, limit=share)
+                    self.passed_ids += int(parts.lengths[~alone].sum())
                     self._facts.add(batch)
-                    if batch.num_rows:
-                        self._after_full = bool(self._are_full(batch)[-1])
         except BpeError:
             raise
         except (OSError, ValueError, pa.ArrowException) as error:
@@ -156,85 +131,83 @@ class ShardCheck:
                 f"changed or damaged; {REPAIR}"
             )
 
-    def _check_rows(self, batch: pa.RecordBatch) -> None:
-        """Ids are the tokenizer's, rows are no longer than allowed, BOS and EOS in their places."""
+    def _check_rows(self, batch: pa.RecordBatch) -> DocumentParts:
+        """Ids, lengths, BOS, EOS, splits and order are right; returns what the rows hold."""
+        parts = self._parts(batch)
+        self._check_lengths(parts)
+        last = parts.offsets + parts.lengths - 1
+        self._check_mark("BOS", self._settings.bos, parts, parts.offsets, parts.is_first)
+        self._check_mark("EOS", self._settings.eos, parts, last, parts.is_last)
+        self._check_split(parts)
+        self._order.add(parts)
+        return parts
+
+    def _parts(self, batch: pa.RecordBatch) -> DocumentParts:
+        """The rows of a batch, whose ids are all the tokenizer's."""
         ids = batch["input_ids"].flatten().to_numpy()
         lengths = pc.list_value_length(batch["input_ids"]).to_numpy().astype(np.int64)
-        ends = np.cumsum(lengths)
-        self._check_ids(ids, ends)
-        too_long = np.flatnonzero(lengths > self._max_row_tokens())
-        if len(too_long):
-            raise self._row_failure(too_long[0], f"has {counted(lengths[too_long[0]], 'id')}")
-        self._text_bytes += int(self._lengths[ids].sum())
-        starts = ends - lengths
-        begins = batch["part"].to_numpy() == 0
-        closes = batch["is_last"].to_numpy(zero_copy_only=False)
-        self._check_mark("BOS", self._settings.bos, ids, starts, begins & (lengths > 0), begins)
-        self._check_mark("EOS", self._settings.eos, ids, ends - 1, closes & (lengths > 0), closes)
-        self._check_split(batch["document_id"], np.arange(batch.num_rows))
-        parts = batch["part"].to_numpy().astype(np.int64)
-        self._order.add(
-            OrderedRows(
-                rows=self._facts.rows + np.arange(batch.num_rows),
-                names=batch["document_id"],
-                sources=batch["source"],
-                starts=batch["byte_start"].to_numpy(),
-                places=parts,
-                ends=parts + 1,
-                is_first=begins,
-                is_last=closes,
-            )
+        row_ends = np.cumsum(lengths)
+        self._check_ids(ids, row_ends)
+        places = batch["part"].to_numpy().astype(np.int64)
+        return DocumentParts(
+            path=self._path,
+            rows=self._facts.rows + np.arange(batch.num_rows),
+            ids=ids,
+            offsets=row_ends - lengths,
+            lengths=lengths,
+            names=batch["document_id"],
+            sources=batch["source"],
+            starts=batch["byte_start"].to_numpy(),
+            places=places,
+            ends=places + 1,
+            is_first=places == 0,
+            is_last=batch["is_last"].to_numpy(zero_copy_only=False),
         )
 
-    def _max_row_tokens(self) -> int:
-        return 2**31 if self._settings.max_row_tokens is None else self._settings.max_row_tokens
+    def _check_lengths(self, parts: DocumentParts) -> None:
+        """No row is longer than allowed."""
+        lengths, most = parts.lengths, self._settings.max_row_tokens
+        self._refuse(lengths > most, parts.rows, lambda at: f"has {counted(lengths[at], 'id')}")
 
-    def _check_split(self, document_ids: pa.Array, rows: _Ints) -> None:
-        """Every document belongs to the split that the shard is of.
+    def _check_ids(self, ids: npt.NDArray[Any], row_ends: _Ints) -> None:
+        found = self._lengths[ids]
+        rows = self._facts.rows + np.arange(len(row_ends))
 
-        Args:
-            document_ids: of documents.
-            rows: int64, row of each.
-        """
+        def failure(place: int) -> OutputError:
+            row = rows[np.searchsorted(row_ends, place, side="right")]
+            return self._row_failure(
+                row, f"holds id {ids[place]}, which is none of the tokenizer's"
+            )
+
+        refuse(found < 0, failure)
+        self._text_bytes += int(found.sum())
+
+    def _check_mark(
+        self, name: str, mark: int | None, parts: DocumentParts, places: _Ints, wanted: _Bools
+    ) -> None:
+        """At `places` among the ids, the parts that are `wanted` hold the mark."""
+        if mark is None:
+            return
+        present = wanted & (parts.lengths > 0)
+        right = present.copy()
+        right[present] = parts.ids[places[present]] == mark
+        self._refuse(wanted & ~right, parts.rows, lambda _: f"lacks {name} {mark}")
+        # The mark is no text.
+        self._text_bytes -= int(self._lengths[mark]) * int(wanted.sum())
+
+    def _check_split(self, parts: DocumentParts) -> None:
+        """Every document belongs to the split that the shard is of."""
         if self._splitter is None:
             return
         names = self._settings.split_names
-        splits = self._splitter.assign(document_ids)
-        wrong = np.flatnonzero(splits != names.index(self._sidecar.split))
-        if len(wrong):
-            raise self._row_failure(
-                rows[wrong[0]],
-                f"is of document {document_ids[wrong[0]]}, which belongs to the split "
-                f"{names[splits[wrong[0]]]}",
-            )
-
-    def _check_ids(self, ids: npt.NDArray[Any], ends: _Ints) -> None:
-        places = np.flatnonzero(self._lengths[ids] < 0)
-        if len(places):
-            row = int(np.searchsorted(ends, places[0], side="right"))
-            raise self._row_failure(
-                row, f"holds id {int(ids[places[0]])}, which is none of the tokenizer's"
-            )
-
-    def _check_mark(
-        self,
-        name: str,
-        mark: int | None,
-        ids: npt.NDArray[Any],
-        places: _Ints,
-        present: npt.NDArray[np.bool_],
-        wanted: npt.NDArray[np.bool_],
-    ) -> None:
-        """At `places` of the rows that are `wanted`, the flat ids hold the mark."""
-        if mark is None:
-            return
-        right = present.copy()
-        right[present] = ids[places[present]] == mark
-        wrong = np.flatnonzero(wanted & ~right)
-        if len(wrong):
-            raise self._row_failure(wrong[0], f"lacks {name} {mark}")
-        # The mark is no text.
-        self._text_bytes -= int(self._lengths[mark]) * int(wanted.sum())
+        splits = self._splitter.assign(parts.names)
+        self._refuse(
+            splits != names.index(self._sidecar.split),
+            parts.rows,
+            lambda at: (
+                f"is of document {parts.names[at]}, which belongs to the split {names[splits[at]]}"
+            ),
+        )
 
     def _check_facts(self) -> None:
         found = dict(self._facts.__dict__)
@@ -245,26 +218,28 @@ class ShardCheck:
             if value != said:
                 raise self._failure(f"its rows give {name} {value}, the manifest says {said}")
 
-    def _encode_again(self, batch: pa.RecordBatch, *, limit: int | None) -> int:
-        """Encode the decoded text of rows that stand for themselves, up to so many ids or all."""
-        checked = seen = 0
+    def _encode_again(
+        self, parts: DocumentParts, alone: _Bools, count: int, *, limit: int | None
+    ) -> int:
+        """Encode again what stands alone, in all `count` rows or up to so many ids."""
         if not self._tokenizer.reencodes:
             return 0
+        checked = seen = 0
         policy = "allow" if self._settings.special_text == "allow" else "text"
         # Anywhere, but the same rows for who asks again.
         place = f"{self._sidecar.sha256} {self._facts.rows}"
-        first = 0 if limit is None else zlib.crc32(place.encode()) % max(1, batch.num_rows)
-        for row, name, ids in self._whole_documents(batch, first):
+        first = 0 if limit is None else zlib.crc32(place.encode()) % max(1, count)
+        for at, ids in self._texts(parts, alone, self._facts.rows + first):
             if limit is not None and seen > limit:
                 break
             try:
                 again = self._tokenizer.encode(self._tokenizer.decode(ids), special_text=policy)
             except BpeError as error:
-                raise self._row_failure(row, str(error)) from error
+                raise self._row_failure(parts.rows[at], str(error)) from error
             if not np.array_equal(again, ids):
                 raise self._row_failure(
-                    row,
-                    f"({name}): encoding its text again gives {len(again)} "
+                    parts.rows[at],
+                    f"({parts.names[at]}): encoding its text again gives {len(again)} "
                     f"other ids than the {len(ids)} that are stored",
                 )
             checked += 1
@@ -272,62 +247,36 @@ class ShardCheck:
         self._sampled += seen
         return checked
 
-    def _dependent_ids(self, batch: pa.RecordBatch) -> int:
-        """How many ids are in rows that get other ids alone than with the rows around them."""
-        lengths = pc.list_value_length(batch["input_ids"]).to_numpy()
-        return int(lengths[~self._stand_alone(batch)].sum())
+    def _texts(
+        self, parts: DocumentParts, alone: _Bools, first: int
+    ) -> Iterator[tuple[int, npt.NDArray[np.uint32]]]:
+        """What stands alone, without BOS and EOS, from row `first` on, and then those before it."""
+        places = np.flatnonzero(alone)
+        before = int(np.searchsorted(parts.rows[places], first))
+        for at in np.roll(places, -before).tolist():
+            start = int(parts.offsets[at])
+            end = start + int(parts.lengths[at])
+            start += self._settings.bos is not None and bool(parts.is_first[at])
+            end -= self._settings.eos is not None and bool(parts.is_last[at])
+            yield at, parts.ids[start:end].astype(np.uint32)
 
-    def _whole_documents(
-        self, batch: pa.RecordBatch, first: int
-    ) -> Iterator[tuple[int, str, npt.NDArray[np.uint32]]]:
-        """What stands for itself, without BOS and EOS: (row, document, ids).
-
-        From row `first` on, and then those before it.
-        """
-        parts, lasts = batch["part"], batch["is_last"]
-        rows = np.flatnonzero(self._stand_alone(batch))
-        for row in np.roll(rows, -int(np.searchsorted(rows, first))).tolist():
-            ids = batch["input_ids"][row].values.to_numpy().astype(np.uint32)
-            name = batch["document_id"][row].as_py()
-            yield (
-                row,
-                name,
-                self._without_marks(
-                    ids, is_first=parts[row].as_py() == 0, is_last=lasts[row].as_py()
-                ),
-            )
-
-    def _stand_alone(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    def _stand_alone(self, parts: DocumentParts) -> _Bools:
         """Which rows hold a whole piece, or a whole document where pieces do not stand alone.
 
         A piece longer than `max_row_tokens` goes over several rows: such rows are full, or follow a
         full one.
         """
-        is_full = self._are_full(batch)
-        alone: npt.NDArray[np.bool_] = ~is_full
-        alone[:1] &= not self._after_full
-        alone[1:] &= ~is_full[:-1]
-        if self._is_streamed:
-            alone &= (batch["part"].to_numpy() == 0) & batch["is_last"].to_numpy(
-                zero_copy_only=False
-            )
-        return alone
+        is_full = parts.lengths >= self._settings.max_row_tokens
+        follows_full = np.concatenate([[self._after_full], is_full])
+        self._after_full = bool(follows_full[-1])
+        alone: _Bools = ~is_full & ~follows_full[:-1]
+        return alone & parts.is_first & parts.is_last if self._is_streamed else alone
 
-    def _are_full(self, batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
-        lengths = pc.list_value_length(batch["input_ids"]).to_numpy()
-        are_full: npt.NDArray[np.bool_] = lengths >= self._max_row_tokens()
-        return are_full
-
-    def _without_marks(
-        self, ids: npt.NDArray[np.uint32], *, is_first: bool, is_last: bool
-    ) -> npt.NDArray[np.uint32]:
-        start = 1 if self._settings.bos is not None and is_first else 0
-        end = len(ids) - 1 if self._settings.eos is not None and is_last else len(ids)
-        return ids[start:end]
+    def _refuse(self, wrong: _Bools, rows: _Ints, what: Callable[[int], str]) -> None:
+        refuse(wrong, lambda at: self._row_failure(rows[at], what(at)))
 
     def _row_failure(self, row: int, what: str) -> OutputError:
-        """Of a row of the batch that comes after those whose facts were taken."""
-        return self._failure(f"row {self._facts.rows + row} {what}")
+        return self._failure(f"row {row} {what}")
 
     def _failure(self, what: str) -> OutputError:
         return OutputError(f"{self._path}: {what}")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipelines.cli import command_line
@@ -87,14 +86,14 @@ def test_the_sample_is_of_any_rows_and_the_same_each_time(
     encode(tmp_path / "a.txt", model_dir, tmp_path / "out", *options)
     check = verify_packed.PackedCheck if kind == "packed" else verify_shard.ShardCheck
     encoded: list[int] = []
-    whole_documents = check._whole_documents
+    texts = check._texts
 
-    def note(self: Any, batch: pa.RecordBatch, first: int) -> Iterator[Any]:
-        for found in whole_documents(self, batch, first):
+    def note(*arguments: Any) -> Iterator[Any]:
+        for found in texts(*arguments):
             encoded.append(found[0])
             yield found
 
-    monkeypatch.setattr(check, "_whole_documents", note)
+    monkeypatch.setattr(check, "_texts", note)
     monkeypatch.setattr(verify_shard, "_SAMPLE_IDS", 1)
     shards = verify_output(str(tmp_path / "out")).shards
     once = [*encoded]

@@ -34,6 +34,7 @@ from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import MANIFEST, TOKENIZER_FOLDER
 from pipelines.storage.output_names import unit_record_name
 from pipelines.storage.record_checks import shown_value
+from pipelines.verify.verify_ranges import ranges_of_units
 from schemas.sidecars import Manifest, ShardSidecar, UnitRecord
 
 __all__ = ["EncodedAgain", "encode_again", "recorded_options"]
@@ -139,9 +140,7 @@ def _check_inputs(output: str, manifest: Manifest, plan: Plan) -> None:
                 f"with the files as they were then, or leave them out to check {output} without "
                 "its input"
             )
-    ranges = {shard.unit: shard.inputs for shard in manifest.shards}
-    if manifest.units:
-        ranges = {unit.unit: unit.inputs for unit in manifest.units}
+    ranges = ranges_of_units(output, manifest)
     for unit in plan.units:
         if ranges.get(unit.index) != input_identity(unit):
             raise OutputError(

@@ -117,13 +117,17 @@ def test_a_tokenizer_that_fails_its_golden_set_is_found(output: Path, run: Run) 
     assert "golden" in done.err
 
 
-def set_eos(manifest: Any) -> None:
-    """Another EOS, with all digests made to agree."""
-    manifest["settings"]["eos"] = 5
-    digest = digest_of(manifest["settings"])
-    manifest["settings_digest"] = digest
-    for shard in manifest["shards"]:
-        shard["settings_digest"] = digest
+def setting(name: str, value: object) -> Callable[[Any], None]:
+    """Another setting, with all digests made to agree."""
+
+    def change(manifest: Any) -> None:
+        manifest["settings"][name] = value
+        digest = digest_of(manifest["settings"])
+        manifest["settings_digest"] = digest
+        for shard in manifest["shards"]:
+            shard["settings_digest"] = digest
+
+    return change
 
 
 def lose_last_unit(manifest: Any) -> None:
@@ -148,6 +152,10 @@ def lose_last_unit(manifest: Any) -> None:
         (lambda m: m.update(tokenizer_digest="0"), "tokenizer_digest"),
         (lambda m: m["inputs"].clear(), "inputs"),
         (lose_last_unit, "unit 1"),
+        (setting("colour", "red"), "manifest.json: the settings are those of another version"),
+        (setting("shuffle", "often"), "manifest.json: the settings are damaged: --shuffle must"),
+        (setting("shard_bytes", "many"), "manifest.json: the settings are damaged: "),
+        (setting("pack_tail", "drop"), "manifest.json: the settings are those of another version"),
     ],
 )
 def test_a_record_that_was_changed_is_found(
@@ -176,7 +184,7 @@ def test_bytes_of_text_are_those_of_the_rows(output: Path, run: Run) -> None:
 
 
 def test_another_eos_than_the_rows_have_is_found(output: Path, run: Run) -> None:
-    tamper(output, set_eos)
+    tamper(output, setting("eos", 5))
     record = json.loads((output / "__beam-bpe__/run.json").read_bytes())
     record["settings"]["eos"] = 5
     (output / "__beam-bpe__/run.json").write_text(json.dumps(record))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from bpe.errors import SettingsError
 from pipelines.corpus.read_options import parse_separator
+from pipelines.storage.output_names import Split, parse_splits
 from pipelines.storage.wording import (
     LARGEST_NUMBER,
     LONGEST_NUMBER,
@@ -26,6 +27,7 @@ __all__ = [
     "parse_pattern",
     "parse_sample",
     "parse_size",
+    "parse_split",
     "parse_text",
     "parse_vocab_sizes",
     "whole_number",
@@ -133,6 +135,19 @@ def parse_document_separator(text: str) -> bytes:
         return parse_separator(text)
     except SettingsError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def parse_split(text: str) -> tuple[Split, ...]:
+    """Splits with their shares: 'train=0.99,validation=0.01'.
+
+    Raises:
+        argparse.ArgumentTypeError: something else, or the shares do not add up to 1.
+    """
+    try:
+        return parse_splits(text)
+    except SettingsError as error:
+        reason = str(error).removeprefix("--split").lstrip(": ")
+        raise argparse.ArgumentTypeError(f"{shown_value(text)}: {reason}") from None
 
 
 def parse_fraction(text: str) -> float:

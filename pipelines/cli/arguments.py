@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import shlex
 from typing import Any, NoReturn
 
 from bpe.version import __version__
@@ -23,6 +24,7 @@ from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_
 from pipelines.cli.output_arguments import add_export, add_head, add_inspect, add_verify
 from pipelines.cli.text_arguments import add_decode, add_encode_text
 from pipelines.runners.exit_codes import EXIT_CODES_NOTE
+from pipelines.storage.wording import shown_value
 from pipelines.training.presets import PRESETS
 from pipelines.training.rounds.options import (
     ENGINES,
@@ -216,9 +218,29 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are one line, without the usage."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse as argparse does, and keep the words for `error`."""
+        """Parse as argparse does, but refuse a second value of an option that takes one."""
         self._words = list(args or ())
-        return super().parse_known_args(args, namespace)
+        parsed, rest = super().parse_known_args(args, namespace)
+        self._refuse_second_value(rest)
+        return parsed, rest
+
+    def _refuse_second_value(self, rest: list[str]) -> None:
+        """Raise `UsageError` for `--special-token A B`, whose B belongs to nothing."""
+        words = self._words
+        for index, word in enumerate(words):
+            if word.startswith("-") or words.count(word) > rest.count(word):
+                continue
+            given = words[max(0, index - 2) : index]
+            if given and given[-1].startswith("--") and "=" in given[-1]:
+                given = given[-1].split("=", 1)
+            action = self._option_string_actions.get(given[0]) if len(given) > 1 else None
+            if action is None or action.nargs is not None:
+                continue
+            option, value = given[0], shlex.quote(given[1])
+            remedy = "quote a value with blanks"
+            if isinstance(action.default, list):  # it may be repeated
+                remedy = f"write {option} {value} {option} {shlex.quote(word)}"
+            self.error(f"{option} takes one value, but {shown_value(word)} follows; {remedy}")
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError`; names a misspelt option that stands for a required one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from pipelines.cli.argument_types import parse_cut_size, parse_folder, whole_number
+from pipelines.cli.argument_types import parse_cut_size, parse_folder, parse_split, whole_number
 from pipelines.cli.input_arguments import add_input, add_overwrite, add_special_text
 
 __all__ = ["add_encode", "add_plan"]
@@ -75,6 +75,8 @@ def _add_layout(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--split",
+        type=parse_split,
+        default=(),
         metavar="NAME=SHARE,…",
         help="divide documents by a hash of their id, for example train=0.99,validation=0.01; each "
         "split gets a folder below --output",

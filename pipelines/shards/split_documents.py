@@ -13,27 +13,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from pipelines.corpus.document_keys import hash_strings
-from pipelines.storage.output_names import Split, check_splits, share_of
+from pipelines.storage.output_names import Split, share_of
 
-__all__ = ["Splitter", "parse_splits"]
+__all__ = ["Splitter"]
 
 _WHOLE = 1 << 64
 _HASH_DOMAIN = 0x5B117
-
-
-def parse_splits(text: str) -> tuple[Split, ...]:
-    """Splits as they are written on the command line.
-
-    Raises:
-        SettingsError: a name or share that cannot be one, or shares that do not add up to 1.
-
-    >>> parse_splits("train=0.99,validation=0.01")
-    (('train', '0.99'), ('validation', '0.01'))
-    """
-    pairs = [part.strip().partition("=") for part in text.split(",")]
-    splits = tuple((name.strip(), share.strip()) for name, _, share in pairs)
-    check_splits(splits)
-    return splits
 
 
 class Splitter:

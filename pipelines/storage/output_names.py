@@ -54,6 +54,21 @@ def is_split_name(name: str) -> bool:
     return len(name) <= _LONGEST_SPLIT and _SPLIT.fullmatch(name) is not None
 
 
+def parse_splits(text: str) -> tuple[Split, ...]:
+    """Splits as they are written on the command line.
+
+    Raises:
+        SettingsError: a name or share that cannot be one, or shares that do not add up to 1.
+
+    >>> parse_splits("train=0.99,validation=0.01")
+    (('train', '0.99'), ('validation', '0.01'))
+    """
+    pairs = [part.strip().partition("=") for part in text.split(",")]
+    splits = tuple((name.strip(), share.strip()) for name, _, share in pairs)
+    check_splits(splits)
+    return splits
+
+
 def check_splits(splits: Sequence[Split]) -> None:
     """Refuse splits that cannot be honoured; no splits at all are fine.
 

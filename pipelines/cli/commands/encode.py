@@ -32,7 +32,6 @@ from pipelines.runners.progress import Stopwatch, format_bytes, format_count, sh
 from pipelines.runners.runner_setup import end_process, run_pipeline
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import read_manifest
-from pipelines.shards.split_documents import parse_splits
 from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import REJECTS
 from pipelines.storage.wording import counted
@@ -148,7 +147,7 @@ def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> 
         shard_bytes=arguments.shard_bytes,
         max_row_tokens=arguments.max_row_tokens,
         compression=arguments.compression,
-        splits=parse_splits(arguments.split) if arguments.split is not None else (),
+        splits=arguments.split,
         pack=arguments.pack,
         pack_mode=arguments.pack_mode or "concat",
         pack_tail=arguments.pack_tail or "pad",

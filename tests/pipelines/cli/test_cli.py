@@ -78,6 +78,19 @@ def test_what_is_no_vocabulary_size_is_refused(text: str) -> None:
         (["plan", "--input", "x", "--document-separator", ""], "--document-separator"),
         (["train", "--vocab-size", "300", "--output", "x", "--vocabsize", "9"], "--vocab-size"),
         (["train", "--vocab-size", "300", "--output", "x", "--nonsense=1"], "--nonsense=1"),
+        (
+            ["train", "--vocab-size", "9", "--special-token", "<a>", "<b>", "<c>", "--output", "x"],
+            "'<b>' follows; write --special-token '<a>' --special-token '<b>'; see",
+        ),
+        (
+            ["train", "--special-token=A", "B", "--vocab-size", "9", "--output", "x"],
+            "write --special-token A --special-token B; see",
+        ),
+        (
+            ["encode", "--tokenizer", "my", "file", "--input", "x", "--output", "x"],
+            "--tokenizer takes one value, but 'file' follows; quote a value with blanks; see",
+        ),
+        (["inspect", "--count", "3", "one", "two"], "unknown argument two"),
     ],
 )
 def test_wrong_usage_is_named_and_gives_exit_code_2(

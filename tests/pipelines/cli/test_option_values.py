@@ -61,7 +61,11 @@ OPTIONS = [
     (TRAIN, "--max-bad-records", "-1"),
     (TRAIN, "--driver-memory", "9" * 500 + ".5"),
     (TRAIN, "--vocab-size", "9" * 5000),
-    (ENCODE, "--pack", "0"),
+    *[(ENCODE, "--pack", value) for value in ("0", "-1", "many", "1.5", "", HUGE)],
+    *[
+        (ENCODE, "--split", value)
+        for value in ("train", "a=x", "a=nan", "a=2", "a=0", "../a=1", "=1", "a b=1")
+    ],
     (ENCODE, "--max-row-tokens", "0"),
     *[(TRAIN, "--direct_num_workers", value) for value in ("-3", "-1", "1025", "abc")],
     *[(ENCODE, "--direct_num_workers", value) for value in ("-3", "-1", "1025", "abc")],
@@ -81,6 +85,21 @@ def test_values_that_cannot_be_are_named_before_work(
     assert option in line
     assert repr(value[:60])[:-1] in line
     assert line.endswith(f"; see beam-bpe {command[0]} --help")
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("a=0.5,b=0.4", "--split: 'a=0.5,b=0.4': the shares add up to 0.9, not to 1"),
+        ("a=0.5,A=0.5", "--split: 'a=0.5,A=0.5': the names a, a are not all different"),
+        ("", "--split: ''"),
+        ("a=2", "--split: 'a=2': a=2: a share is more than 0 and at most 1"),
+    ],
+)
+def test_splits_that_cannot_be_are_named(value: str, expected: str, run: Run) -> None:
+    refused = run(*ENCODE, "--split", value)
+    assert refused.code == 2
+    assert f"beam-bpe: encode: {expected}" in refused.err
 
 
 @pytest.mark.parametrize(

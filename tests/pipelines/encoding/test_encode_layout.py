@@ -353,7 +353,6 @@ def test_a_lost_shard_of_a_split_is_made_again(
         (["--pack-mode", "pad"], "--pack-mode needs --pack"),
         (["--pad-id", 3], "--pad-id needs --pack"),
         (["--pack", 64, "--pad-id", 70_000], "--pad-id 70000"),
-        (["--split", "train=0.5"], "add up to 0.5"),
     ],
 )
 def test_layouts_that_cannot_be_are_refused_before_work(

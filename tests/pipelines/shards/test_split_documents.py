@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe.errors import SettingsError
-from pipelines.shards.split_documents import Splitter, parse_splits
+from pipelines.shards.split_documents import Splitter
+from pipelines.storage.output_names import parse_splits
 
 
 @pytest.mark.parametrize(

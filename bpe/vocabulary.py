@@ -88,9 +88,12 @@ class Vocabulary:
     def is_lossy(self, special_text: str = "text") -> bool:
         """Whether decoding may give other bytes than were encoded, by a policy.
 
-        With a normalizer, and with added tokens that take white space next to them.
+        With a normalizer, with a scheme that drops text, and with added tokens that take white
+        space next to them.
         """
-        return self._model.normalizer is not None or bool(self._model.lossy_tokens(special_text))
+        model = self._model
+        changes = model.normalizer is not None or model.scheme.drops_text
+        return changes or bool(model.lossy_tokens(special_text))
 
     @property
     def reencodes(self) -> bool:

@@ -52,7 +52,7 @@ class NativeBackend(NativeRounds):
         counter = _native.WordCounter(scheme.name if _has_scan(scheme) else None, threads=threads)
         if _has_scan(scheme):
             counter.add_documents(cut_long_documents(texts, scheme) if threads > 1 else texts)
-        elif not scheme.pattern:
+        elif not scheme.steps:
             counter.add_words(texts)
         else:
             for text in texts:
@@ -171,16 +171,22 @@ class NativeEncoder:
     @property
     def _split_in_python(self) -> bool:
         # Patterns of the user's go through the `regex` module; `none` splits nothing.
-        return bool(self._scheme.pattern) and not _has_scan(self._scheme)
+        return bool(self._scheme.steps) and not _has_scan(self._scheme)
 
     def _encode_split(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
         if find:
             return self._encode_stretches(texts, find)
         ends: list[int] = []
         first_pretokens = [0]
+        kept: list[bytes] = []
         for text in texts:
-            ends += accumulate(map(len, self._scheme.split(text.as_py())))
+            pieces = self._scheme.split(text.as_py())
+            ends += accumulate(map(len, pieces))
             first_pretokens.append(len(ends))
+            if self._scheme.drops_text:
+                kept.append(b"".join(pieces))
+        if self._scheme.drops_text:
+            texts = pa.array(kept, pa.large_binary())
         return pa.array(
             self._encoder.encode_split_documents(
                 texts, pa.array(ends, pa.int64()), pa.array(first_pretokens, pa.int64())

@@ -112,6 +112,11 @@ class DocumentEncoder:
                 f"text changes when it is normalized ({self._model.normalizer}), so that its "
                 "tokens have no place in it; pass its normal form"
             )
+        if self._model.scheme.drops_text:
+            raise InputError(
+                "this vocabulary's pre-tokenizer drops text, so that the places of its tokens "
+                "are not known; use encode"
+            )
         ids = self.encode(data, special_text)
         find = self._find(special_text)
         # Added tokens may take white space, and be found in a normal form of another length.

@@ -76,7 +76,7 @@ def default_texts(scheme: Scheme, special_tokens: Iterable[str]) -> list[bytes]:
     texts += _INVALID_UTF8
     texts += [f"before{text}after {text}".encode() for text in list(special_tokens)[:16]]
     if not scheme.is_named:
-        texts.append(scheme.pattern.encode())
+        texts += [step.pattern.encode() for step in scheme.steps]
     return texts
 
 

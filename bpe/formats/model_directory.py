@@ -153,7 +153,9 @@ def render_model_files(
         "tie_order": model.tie_order,
         "whole_piece": model.whole_piece,
         "normalizer": model.normalizer,
-        "lossy": model.normalizer is not None or bool(model.lossy_tokens("text")),
+        "lossy": model.normalizer is not None
+        or model.scheme.drops_text
+        or bool(model.lossy_tokens("text")),
         "added_tokens": [
             {**token.to_json(), "ordinary": token.id in model.tokens}
             for token in model.added_tokens

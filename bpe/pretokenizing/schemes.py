@@ -1,6 +1,7 @@
 r"""Pre-tokenization schemes: how a document is cut into pre-tokens, which no merge crosses.
 
 A scheme is a regular expression; matches, and the stretches between matches, are the pre-tokens.
+Or it is a chain of steps, each of which cuts what the one before has left (`chains`).
 Bytes that are not valid UTF-8 count as characters of class "other" (neither letter, mark, number
 nor white space), one per byte, so that any bytes have pre-tokens and their concatenation is the
 document again:
@@ -15,6 +16,7 @@ document again:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -22,14 +24,16 @@ from itertools import accumulate
 import regex
 
 from bpe.errors import SettingsError
+from bpe.pretokenizing.chains import Step, parse_steps, render_steps, split_by_steps
 from bpe.pretokenizing.unicode_classes import OTHER, UNICODE_VERSION, ClassTranslation
 from bpe.pretokenizing.user_patterns import check_pattern, split_by_pattern
 
-__all__ = ["SCHEME_NAMES", "Scheme", "get_scheme"]
+__all__ = ["SCHEME_NAMES", "Scheme", "chain_scheme", "get_scheme"]
 
 SCHEME_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe", "none")
-"""Names that `get_scheme` knows besides `regex:PATTERN`; `none` leaves documents uncut (raw), and
-`superbpe`, the scheme of a second stage of training, leaves all the words of a line together."""
+"""Names that `get_scheme` knows besides `regex:PATTERN` and `chain:STEPS`; `none` leaves
+documents uncut (raw), and `superbpe`, the scheme of a second stage of training, leaves all the
+words of a line together."""
 
 _CONTRACTIONS = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 _UPPER = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
@@ -64,7 +68,9 @@ _PATTERNS = {
         rf"|(?:\p{{L}}++|(?!{'|'.join(_SUPERBPE_APART)})[^\n])++\n?|\n"
     ),
 }
-_REGEX_PREFIX = "regex:"
+_REGEX_PREFIX, _CHAIN_PREFIX = "regex:", "chain:"
+_OF_REGEX = f"regex {regex.__version__}"
+_NAMES = {pattern: name for name, pattern in _PATTERNS.items()}
 _LONG_S = 0x17F  # matches `s` where case is ignored, so no other letter can stand for it
 
 # Characters that every version of the `regex` module puts into the class they stand for, and that
@@ -90,24 +96,33 @@ class Scheme:
     """A way to cut documents into pre-tokens; `get_scheme` makes one.
 
     Attributes:
-        name: as in settings, such as `gpt2` or `regex:PATTERN`.
-        pattern: regular expression in the syntax of the `regex` module; empty for `none`.
-        unicode_version: version of the character classes in the pattern, such as `16.0.0`; for
-            `regex:PATTERN`, the version of the `regex` module.
+        name: as in settings, such as `gpt2`, `regex:PATTERN` or `chain:STEPS`.
+        pattern: regular expression in the syntax of the `regex` module; empty for `none` and for
+            a chain.
+        unicode_version: version of the character classes in the patterns, such as `16.0.0`; for
+            patterns of the user's, the version of the `regex` module.
+        steps: what cuts a text, one after another; none for `none`, one for a pattern.
     """
 
     name: str
     pattern: str
     unicode_version: str
+    steps: tuple[Step, ...] = ()
 
     @property
     def is_named(self) -> bool:
         """Whether this is one of `SCHEME_NAMES`, and not a pattern of the user's."""
-        return not self.name.startswith(_REGEX_PREFIX)
+        return not self.name.startswith((_REGEX_PREFIX, _CHAIN_PREFIX))
+
+    @property
+    def drops_text(self) -> bool:
+        """Whether text may be in no pre-token."""
+        return any(step.behavior == "removed" for step in self.steps)
 
     def split(self, data: bytes) -> list[bytes]:
-        """Pre-tokens of one document, in order; their concatenation is `data`, any bytes.
+        """Pre-tokens of one document of any bytes, in order.
 
+        Their concatenation is `data`, unless the scheme drops text.
         Raises `SettingsError` for a pattern of the user's whose search has no end.
         """
         pieces = self.split_text(data.decode("utf-8", "surrogateescape"))
@@ -117,10 +132,12 @@ class Scheme:
         """Pre-tokens of a document decoded as UTF-8 with `surrogateescape`, in order."""
         if not text:
             return []
-        if not self.pattern:
+        if not self.steps:
             return [text]
-        if not self.is_named:
+        if self.name.startswith(_REGEX_PREFIX):
             return split_by_pattern(self.pattern, text)
+        if not self.is_named:
+            return split_by_steps(self.steps, text)
         compiled = _compile(self.pattern)
         # Named patterns match every character, so that the matches are the pre-tokens.
         if text.isascii():
@@ -141,16 +158,21 @@ def _compile(pattern: str) -> regex.Pattern[str]:
 
 
 def get_scheme(spec: str) -> Scheme:
-    """Scheme of a name in `SCHEME_NAMES`, or of `regex:PATTERN` (syntax of the `regex` module).
+    """Scheme of a name in `SCHEME_NAMES`, of `regex:PATTERN`, or of `chain:STEPS`.
+
+    Patterns have the syntax of the `regex` module. A chain that is the same as a name becomes that.
 
     Raises:
         SettingsError: the name is unknown, or `bpe.pretokenizing.user_patterns` does not accept
-            the pattern.
+            a pattern.
     """
     if spec == "none":
         return Scheme(spec, "", UNICODE_VERSION)
     if spec in _PATTERNS:
-        return Scheme(spec, _PATTERNS[spec], UNICODE_VERSION)
+        pattern = _PATTERNS[spec]
+        return Scheme(spec, pattern, UNICODE_VERSION, (Step(pattern, "isolated"),))
+    if spec.startswith(_CHAIN_PREFIX):
+        return chain_scheme(parse_steps(spec[len(_CHAIN_PREFIX) :]))
     if not spec.startswith(_REGEX_PREFIX):
         raise SettingsError(
             f"unknown pre-tokenizer {spec!r}: use one of {', '.join(SCHEME_NAMES)}, "
@@ -160,4 +182,21 @@ def get_scheme(spec: str) -> Scheme:
     if not pattern:
         raise SettingsError("pre-tokenizer 'regex:' has no pattern: write regex:PATTERN")
     check_pattern(pattern)
-    return Scheme(spec, pattern, f"regex {regex.__version__}")
+    return Scheme(spec, pattern, _OF_REGEX, (Step(pattern, "isolated"),))
+
+
+def chain_scheme(steps: Sequence[Step]) -> Scheme:
+    """Scheme of steps whose patterns are checked: a chain, or the name for the same."""
+    # Named patterns match every character, so that dropping the rest drops nothing.
+    steps = tuple(
+        Step(step.pattern, "isolated")
+        if step.pattern in _NAMES and (step.behavior, step.invert) == ("removed", True)
+        else step
+        for step in steps
+    )
+    if not steps:
+        return get_scheme("none")
+    # Matches and what is between them stand alone, whichever is called the match.
+    if len(steps) == 1 and steps[0].behavior == "isolated" and steps[0].pattern in _NAMES:
+        return get_scheme(_NAMES[steps[0].pattern])
+    return Scheme(_CHAIN_PREFIX + render_steps(steps), "", _OF_REGEX, steps)

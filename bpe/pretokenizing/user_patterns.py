@@ -9,14 +9,14 @@ document that counted as bad only on a slow machine would change the output.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
+from time import process_time
 
 import regex
 
 from bpe.errors import SettingsError
 
-__all__ = ["MOST_CHARACTERS", "check_pattern", "split_by_pattern"]
+__all__ = ["MOST_CHARACTERS", "SearchTime", "check_pattern", "find_spans", "split_by_pattern"]
 
 MOST_CHARACTERS = 10_000
 """Longest pattern; published ones have a few hundred characters."""
@@ -89,26 +89,74 @@ def _repeated_size(pattern: str) -> int:
     return sum(totals)
 
 
-def split_by_pattern(pattern: str, text: str) -> list[str]:
-    """Matches of a checked pattern, and the stretches between them, in order.
+class SearchTime:
+    """How long the searches of one document may take together: `search_seconds` of it.
 
-    Raises `SettingsError` if the search takes longer than `search_seconds` or more memory than
-    there is, or if matches do not follow each other.
+    characters: of the document.
+    """
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+        self._end = process_time() + search_seconds(characters)
+
+    @property
+    def left(self) -> float:
+        """Seconds of the process's processor time that are left; never 0, which has no meaning."""
+        return max(self._end - process_time(), 1e-3)
+
+
+def split_by_pattern(pattern: str, text: str) -> list[str]:
+    """Matches of a checked pattern, and the stretches between them; an empty match cuts nothing.
+
+    Raises `SettingsError` as `find_spans` does.
+    """
+    pieces: list[str] = []
+    position = 0
+    for start, end in find_spans(pattern, text, SearchTime(len(text))):
+        if start == end:
+            continue
+        if start > position:
+            pieces.append(text[position:start])
+        pieces.append(text[start:end])
+        position = end
+    if position < len(text):
+        pieces.append(text[position:])
+    return pieces
+
+
+def find_spans(pattern: str, text: str, time: SearchTime) -> list[tuple[int, int]]:
+    """Start and end of each match of a checked pattern, in order; some may be empty.
+
+    time: of the document that the text is a part of.
+
+    Raises `SettingsError` if the search takes longer than that or more memory than there is, or
+    if matches do not follow each other.
     """
     try:
-        return list(_matches_and_gaps(pattern, text))
+        found = _compile(pattern).finditer(text, timeout=time.left)
+        spans = [match.span() for match in found]
     except TimeoutError:
         raise SettingsError(
-            f"{_named(pattern)}: a search of {len(text):,} characters took "
-            f"more than {search_seconds(len(text)):,.0f} s of processor time; the pattern has too "
-            "many ways to match this text: write it without nested or overlapping repetitions"
+            f"{_named(pattern)}: a search of {time.characters:,} characters took "
+            f"more than {search_seconds(time.characters):,.0f} s of processor time; the pattern "
+            "has too many ways to match this text: write it without nested or overlapping "
+            "repetitions"
         ) from None
     except MemoryError:
         raise SettingsError(
-            f"{_named(pattern)}: a search of {len(text):,} characters took "
+            f"{_named(pattern)}: a search of {time.characters:,} characters took "
             "more memory than there is; write the pattern without nested repetitions, or divide "
             "the text into shorter documents"
         ) from None
+    position = 0
+    for start, end in spans:
+        if not position <= start <= end:
+            raise SettingsError(
+                f"{_named(pattern)} finds matches that do not follow each "
+                r"other from left to right; write it without (?r), and without \K in a look-ahead"
+            )
+        position = end
+    return spans
 
 
 def search_seconds(characters: int) -> float:
@@ -122,25 +170,6 @@ def search_seconds(characters: int) -> float:
 @lru_cache(maxsize=64)
 def _compile(pattern: str) -> regex.Pattern[str]:
     return regex.compile(pattern)
-
-
-def _matches_and_gaps(pattern: str, text: str) -> Iterator[str]:
-    position = 0
-    for match in _compile(pattern).finditer(text, timeout=search_seconds(len(text))):
-        start, end = match.span()
-        if not position <= start <= end:
-            raise SettingsError(
-                f"{_named(pattern)} finds matches that do not follow each "
-                r"other from left to right; write it without (?r), and without \K in a look-ahead"
-            )
-        if start == end:
-            continue
-        if start > position:
-            yield text[position:start]
-        yield text[start:end]
-        position = end
-    if position < len(text):
-        yield text[position:]
 
 
 def _named(pattern: str) -> str:

@@ -31,6 +31,11 @@ def tell_lossy(tokenizer: Tokenizer, special_text: str = "text") -> None:
             f"note: the tokenizer normalizes text ({tokenizer.normalizer}): decoding gives the "
             "normal form, not always the bytes of the input"
         )
+    if tokenizer.scheme.drops_text:
+        note(
+            "note: the tokenizer's pre-tokenizer drops some of the text, such as white space: "
+            "decoding does not give it back"
+        )
     lossy = tokenizer.model.lossy_tokens(special_text)
     if lossy:
         names = ", ".join(repr(token.text) for token in lossy[:_SHOWN_TOKENS])

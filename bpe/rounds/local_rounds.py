@@ -81,7 +81,9 @@ def train_in_rounds(
             merges = [(known[left], known[right]) for left, right in pairs]
             return MergeList(merges, counts, reason)
         heavy = choose_heavy(ranking, known, rest, coverage=coverage)
-        result = _choose_merges(states, heavy, known, rest, settings, backend)
+        result = _choose_merges(
+            states, heavy, tokens=known, rules=rest, settings=settings, backend=backend
+        )
         coverage = next_coverage(
             heavy,
             used=result.size,
@@ -106,7 +108,7 @@ def _count(
     """First half of a round: the best pairs of all shards together."""
     buckets = settings.buckets
     reports = [
-        count_shard(number, state, buckets, tokens, rules, backend)
+        count_shard(number, state, buckets=buckets, tokens=tokens, rules=rules, backend=backend)
         for number, state in enumerate(states)
     ]
     records = [report.ends for report in reports]
@@ -128,6 +130,7 @@ def _count(
 def _choose_merges(
     states: Sequence[ShardState],
     heavy: HeavySet,
+    *,
     tokens: Sequence[bytes],
     rules: MergeRules,
     settings: RoundSettings,
@@ -152,7 +155,13 @@ def _choose_merges(
     ]
     records = [report.ends for report in reports]
     return accept_merges(
-        heavy, segments, records, tokens, rules, backend, max_units=settings.max_units
+        heavy,
+        segments,
+        records,
+        tokens=tokens,
+        rules=rules,
+        backend=backend,
+        max_units=settings.max_units,
     )
 
 

@@ -116,10 +116,10 @@ def accept_merges(
     heavy: HeavySet,
     segments: Sequence[BucketSegments],
     records: Sequence[BoundaryRecord],
+    *,
     tokens: Sequence[bytes],
     rules: MergeRules,
     backend: Backend,
-    *,
     max_units: int = MAX_UNITS,
 ) -> RoundResult:
     """The merges of a round, at least one.
@@ -144,7 +144,8 @@ def accept_merges(
         fixes = merge_chains_apart(records, ids)
         return RoundResult(left, right, counts, fixes, size, sent_bytes, 0)
     chains = expand_chains(records)
-    pool = _make_pool(coded, _column(table, "weight"), chains.chains, heavy, size, backend)
+    weights = _column(table, "weight")
+    pool = _make_pool(coded, weights, chains.chains, heavy=heavy, size=size, backend=backend)
     picks = backend.simulate_merges(*pool, tokens, rules, heavy.stop_at(size))
     if len(picks.left) < wanted and rules.tie_order == "bytes":
         certain = replace(rules, max_merges=wanted)
@@ -200,6 +201,7 @@ def _make_pool(
     coded: pa.LargeBinaryArray,
     weights: pa.Int64Array,
     chains: pa.LargeListArray,
+    *,
     heavy: HeavySet,
     size: int,
     backend: Backend,

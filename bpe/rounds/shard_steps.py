@@ -58,14 +58,15 @@ class ShardReport:
 def count_shard(
     shard: int,
     state: ShardState,
-    bucket_count: int,
+    *,
+    buckets: int,
     tokens: Sequence[bytes],
     rules: MergeRules,
     backend: Backend,
 ) -> ShardReport:
     """Count the pairs inside a shard; its ends say which pairs it forms with its neighbours."""
     pairs = backend.count_state_pairs(state.sequences, state.weights, tokens, rules)
-    buckets = pair_buckets(pairs["left"].to_numpy(), pairs["right"].to_numpy(), bucket_count)
+    places = pair_buckets(pairs["left"].to_numpy(), pairs["right"].to_numpy(), buckets)
     first, last = _outer_tokens(state)
     has_cut = not (state.is_passage and state.token_count < 2)
     ends = BoundaryRecord(
@@ -79,7 +80,7 @@ def count_shard(
         size=0,
         sent=sum_counts(pairs["count"]) & CHECKSUM_MASK,
     )
-    return ShardReport(dict(_by_bucket(pairs, buckets)), ends)
+    return ShardReport(dict(_by_bucket(pairs, places)), ends)
 
 
 def cut_shard(

@@ -89,7 +89,14 @@ class _CountShard(beam.DoFn):
         setup = self._setup
         state = self._bring_up(task)
         tokens = tokens_after(merges_of(setup.folder, self._round - 1), setup.rules.tie_order)
-        report = count_shard(task.shard, state, setup.buckets, tokens, setup.rules, get_backend())
+        report = count_shard(
+            task.shard,
+            state,
+            buckets=setup.buckets,
+            tokens=tokens,
+            rules=setup.rules,
+            backend=get_backend(),
+        )
         ends = to_ipc(ends_to_table([report.ends], BOUNDARY_RECORDS))
         tables = {bucket: pack_table(table) for bucket, table in report.tables.items()}
         return [(bucket, (tables.get(bucket, b""), ends)) for bucket in range(setup.buckets)]

@@ -149,7 +149,7 @@ def finish_segments(
     heavy = read_heavy(setup.folder, round_)
     tokens = tokens_after(before, setup.rules.tie_order)
     rules = _rest(setup.rules, before.num_rows)
-    result = accept_merges(heavy, segments, ends, tokens, rules, get_backend())
+    result = accept_merges(heavy, segments, ends, tokens=tokens, rules=rules, backend=get_backend())
     merges = _add_merges(before, result)
     fixes = ends_to_table(result.fixes, BOUNDARY_FIXES)
     files = {

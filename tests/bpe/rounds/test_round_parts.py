@@ -103,7 +103,7 @@ def test_pairs_straddle_empty_shards() -> None:
     ]
     backend = get_backend("python")
     records = [
-        count_shard(number, state, 1, TOKENS, RULES, backend).ends
+        count_shard(number, state, buckets=1, tokens=TOKENS, rules=RULES, backend=backend).ends
         for number, state in enumerate(shards)
     ]
     check_neighbours(records)
@@ -199,7 +199,10 @@ def half_round(
         shard([1, 2, 3, 1, 2, 3, 9, 1, 2, 3], open_right=True),
         shard([1, 2, 3, 8], open_left=True),
     ]
-    counted = [count_shard(n, state, 2, TOKENS, RULES, backend) for n, state in enumerate(states)]
+    counted = [
+        count_shard(n, state, buckets=2, tokens=TOKENS, rules=RULES, backend=backend)
+        for n, state in enumerate(states)
+    ]
     records = [report.ends for report in counted]
     rankings = [
         rank_bucket(
@@ -238,7 +241,7 @@ def test_lost_segments_are_noticed(backend: Backend) -> None:
     heavy, _, records = half_round(backend)
     segments = [bucket_of({encode_runs([1, 2, 3]): 7}, heavy)]
     with pytest.raises(CountTableError, match="segments that arrived add up to 7"):
-        accept_merges(heavy, segments, records, TOKENS, RULES, backend)
+        accept_merges(heavy, segments, records, tokens=TOKENS, rules=RULES, backend=backend)
 
 
 def test_segments_that_hold_too_much_are_noticed(backend: Backend) -> None:
@@ -246,12 +249,12 @@ def test_segments_that_hold_too_much_are_noticed(backend: Backend) -> None:
     segments = [bucket_of({encode_runs([1, 2, 3]): 50}, heavy)]
     many = [replace(each, sent=25) for each in records]
     with pytest.raises(CountTableError, match=r"hold the pair \(1, 2\) more often than the 4"):
-        accept_merges(heavy, segments, many, TOKENS, RULES, backend)
+        accept_merges(heavy, segments, many, tokens=TOKENS, rules=RULES, backend=backend)
 
 
 def test_a_round_of_two_shards(backend: Backend) -> None:
     heavy, tables, records = half_round(backend)
-    result = accept_merges(heavy, tables, records, TOKENS, RULES, backend)
+    result = accept_merges(heavy, tables, records, tokens=TOKENS, rules=RULES, backend=backend)
     merges = list(zip(result.left.to_pylist(), result.right.to_pylist(), strict=True))
     assert merges[:2] == [(1, 2), (256, 3)]
     assert result.counts.to_pylist()[:2] == [4, 4]

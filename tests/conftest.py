@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,32 @@ settings.register_profile("without deadline", settings.default, deadline=None)
 settings.load_profile("without deadline")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What only repeats a proof is slow too, so that `-m 'not slow'` leaves it out."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None]:
+    """What only repeats a proof is slow too, and every worker begins with the slow tests."""
     for item in items:
         if any(item.get_closest_marker(name) for name in ("exhaustive", "peers")):
             item.add_marker("slow")
+    yield
+    workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
+    items[:] = _slow_tests_first(items, workers)
+
+
+def _slow_tests_first(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """Tests in parts of equal size, as workers get them, each with its share of slow ones ahead.
+
+    A slow test that came last would have the other workers wait for it.
+    """
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = iter([item for item in items if not item.get_closest_marker("slow")])
+    ordered: list[pytest.Item] = []
+    for worker in range(workers):
+        share = slow[worker::workers]
+        size = (len(items) - len(ordered)) // (workers - worker)
+        ordered += [*share, *islice(quick, max(0, size - len(share)))]
+    return [*ordered, *quick]
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ One batch is in memory at a time, as views of the mapped file where it is local 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,19 +18,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bpe.errors import BpeError, OutputError, SettingsError
+from bpe.errors import OutputError, SettingsError
 from pipelines.corpus.settings import digest_of
 from pipelines.shards.manifest import read_manifest
 from pipelines.shards.shard_files import REPAIR, list_shards
+from pipelines.shards.shard_reader import ShardReader, open_shard
 from pipelines.shards.shards_of_split import shards_of_split
 from pipelines.shards.token_rows import with_marks
-from pipelines.storage.output_files import join, open_for_reading
+from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import MANIFEST
 from pipelines.storage.wording import counted
-from schemas.packed_shards import packed_shard_schema
 from schemas.sidecars import ShardSidecar
-from schemas.token_shards import token_shard_schema
-from schemas.versions import check_version
 
 __all__ = ["ShardSource", "TokenBatch"]
 
@@ -93,6 +92,7 @@ class ShardSource:
         progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.directory = directory
+        self._remedy = f"beam-bpe verify {directory} finds what is damaged: {REPAIR}"
         self.manifest = read_manifest(directory)
         self.bos = bos
         self.eos = eos
@@ -179,15 +179,14 @@ class ShardSource:
 
     def _read_dtype(self) -> np.dtype[Any]:
         """Of the first shard; the others are checked against it as they are read."""
-        name = self.shards[0].file
-        try:
-            with open_for_reading(join(self.directory, name)) as file:
-                kind = pa.ipc.open_file(file).schema.field("input_ids").type.value_type
-                return np.dtype({"uint16": np.uint16, "uint32": np.uint32}[str(kind)])
-        except BpeError:
-            raise
-        except (OSError, ValueError, KeyError, AttributeError, pa.ArrowException) as error:
-            raise self._failure(name, f"is no token shard ({error})") from error
+        with self._open(self.shards[0]) as reader:
+            return reader.dtype
+
+    def _open(
+        self, shard: ShardSidecar, largest: int | None = None
+    ) -> AbstractContextManager[ShardReader]:
+        path = join(self.directory, shard.file)
+        return open_shard(path, self.row_ids, largest=largest, remedy=self._remedy)
 
     def _find_largest(self, marks: list[int]) -> tuple[int, str]:
         found = [(shard.max_id, shard.file) for shard in self.shards]
@@ -210,25 +209,12 @@ class ShardSource:
 
     def _read_shard(self, shard: ShardSidecar) -> Iterator[pa.RecordBatch]:
         """The batches of a shard, checked, and counted against what the manifest says."""
-        largest = int(np.iinfo(self.dtype).max)
-        schema = token_shard_schema(largest)
-        if self.row_ids is not None:
-            schema = packed_shard_schema(largest, self.row_ids)
         rows = tokens = 0
-        try:
-            with open_for_reading(join(self.directory, shard.file)) as file:
-                reader = pa.ipc.open_file(file)
-                check_version(reader.schema, schema)
-                for index in range(reader.num_record_batches):
-                    columns = reader.get_batch(index)
-                    columns.validate(full=True)
-                    yield columns
-                    rows += columns.num_rows
-                    tokens += _count_tokens(columns)
-        except BpeError:
-            raise
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise self._failure(shard.file, str(error)) from error
+        with self._open(shard, int(np.iinfo(self.dtype).max)) as reader:
+            for columns in reader:
+                yield columns
+                rows += columns.num_rows
+                tokens += _count_tokens(columns)
         if (rows, tokens) != (shard.rows, shard.tokens):
             raise self._failure(
                 shard.file,
@@ -253,10 +239,7 @@ class ShardSource:
         return TokenBatch(ids, lengths, batch.starts, batch.ends, batch.labels)
 
     def _failure(self, name: str, what: str) -> OutputError:
-        return OutputError(
-            f"{join(self.directory, name)}: {what}; beam-bpe verify {self.directory} finds what is "
-            f"damaged: {REPAIR}"
-        )
+        return OutputError(f"{join(self.directory, name)}: {what}; {self._remedy}")
 
 
 def _token_batch(columns: pa.RecordBatch) -> TokenBatch:

@@ -17,10 +17,8 @@ import pyarrow as pa
 
 from bpe.errors import OutputError
 from pipelines.corpus.arrow.arrow_footer import batch_places, batch_rows
+from pipelines.shards.shard_reader import ShardReader, shard_errors
 from pipelines.storage.wording import counted
-from schemas.packed_shards import packed_shard_schema
-from schemas.token_shards import token_shard_schema
-from schemas.versions import check_version
 
 __all__ = ["MappedShard", "PackedRow", "TokenRow", "sums"]
 
@@ -88,22 +86,20 @@ class MappedShard:
     def __init__(self, path: str, rows: int, ids: int, row_ids: int | None) -> None:
         self._path = path
         self._row_ids = row_ids
-        try:
+        with shard_errors(path):
             with pa.memory_map(path) as file:
                 data = file.read_buffer()
             only_ids = pa.ipc.IpcReadOptions(included_fields=[0], use_threads=False)
             self._ids_reader = pa.ipc.open_file(data, options=only_ids)
-            self._reader = pa.ipc.open_file(data)
-            self.dtype = self._check_schema()
+            reader = ShardReader(data, row_ids)
+            self._reader, self.dtype = reader.file, reader.dtype
             self._rows = sums(_rows_of_batches(data))
-        except (OSError, ValueError, KeyError, AttributeError, pa.ArrowException) as error:
-            raise self._failure(f"cannot be read ({error})") from error
         self._batch = lru_cache(_KEPT_BATCHES)(self._load)
         found = int(self._tokens[-1]) if row_ids is None else int(self._rows[-1]) * row_ids
         if (self._rows[-1], found) != (rows, ids):
-            raise self._failure(
-                f"has {counted(int(self._rows[-1]), 'row')} with {counted(int(found), 'id')}, "
-                f"the manifest says {rows} with {ids}"
+            raise OutputError(
+                f"{path}: has {counted(int(self._rows[-1]), 'row')} with {counted(found, 'id')}, "
+                f"the manifest says {rows} with {ids}; beam-bpe verify tells what is damaged"
             )
 
     def __iter__(self) -> Iterator[_Ids]:
@@ -168,21 +164,9 @@ class MappedShard:
             counts.append(int(offsets[-1] - offsets[0]))
         return sums(counts)
 
-    def _check_schema(self) -> np.dtype[Any]:
-        kind = self._reader.schema.field("input_ids").type.value_type
-        dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        largest = int(np.iinfo(dtype).max)
-        schema = token_shard_schema(largest)
-        if self._row_ids is not None:
-            schema = packed_shard_schema(largest, self._row_ids)
-        check_version(self._reader.schema, schema)
-        return dtype
-
     def _load(self, number: int) -> _Batch:
-        try:
+        with shard_errors(self._path):
             column = self._ids_reader.get_batch(number)["input_ids"]
-        except (OSError, pa.ArrowException) as error:
-            raise self._failure(f"cannot be read ({error})") from error
         if self._row_ids is None:
             return _Batch(column.offsets.to_numpy(), column.values.to_numpy())
         offsets = np.arange(len(column) + 1, dtype=np.int64) * self._row_ids
@@ -191,9 +175,6 @@ class MappedShard:
     def _place(self, row: int) -> tuple[int, int]:
         number = int(np.searchsorted(self._rows, row, side="right")) - 1
         return number, row - int(self._rows[number])
-
-    def _failure(self, what: str) -> OutputError:
-        return OutputError(f"{self._path}: {what}; beam-bpe verify tells what is damaged")
 
 
 def _rows_of_batches(data: pa.Buffer) -> list[int]:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 import apache_beam as beam
 import pyarrow as pa
 
-from bpe.errors import BpeError, OutputError, SettingsError
+from bpe.errors import OutputError, SettingsError
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.manifest import file_sha256, read_manifest
-from pipelines.storage.output_files import join, open_for_reading
+from pipelines.shards.shard_reader import open_shard
+from pipelines.storage.output_files import join
 
 __all__ = ["ReadTokenShards"]
 
@@ -48,8 +49,9 @@ class ReadTokenShards(beam.PTransform):
                 f"split={split!r}: {output} has "
                 + (f"the splits {', '.join(names)}" if names else "no splits")
             )
+        row_ids = manifest.settings.get("pack")
         self._shards = [
-            (join(output, shard.file), shard.file_bytes, shard.sha256 if check else "")
+            (join(output, shard.file), shard.file_bytes, shard.sha256 if check else "", row_ids)
             for shard in manifest.shards
             if shard.rows and split in ("", shard.split)
         ]
@@ -64,22 +66,12 @@ class ReadTokenShards(beam.PTransform):
 
 
 class _ReadShard(beam.DoFn):
-    """Reads one shard: its path, its size in bytes, and its hash if that is to be checked."""
+    """Reads one shard: path, size in bytes, hash if that is to be checked, ids in packed rows."""
 
-    def process(self, element: tuple[str, int, str]) -> Iterator[pa.RecordBatch]:
+    def process(self, element: tuple[str, int, str, int | None]) -> Iterator[pa.RecordBatch]:
         """The shard's batches, in order."""
-        path, size, sha256 = element
-        with reported_errors():
-            try:
-                with open_for_reading(path) as file:
-                    if file.size() != size:
-                        raise OutputError(f"{path}: has {file.size()} bytes, the manifest {size}")
-                    if sha256 and file_sha256(path) != sha256:
-                        raise OutputError(f"{path}: its sha256 is not the manifest's {sha256}")
-                    reader = pa.ipc.open_file(file)
-                    for index in range(reader.num_record_batches):
-                        yield reader.get_batch(index)
-            except BpeError:
-                raise
-            except (OSError, pa.ArrowException) as error:
-                raise OutputError(f"{path}: is damaged: {error}") from error
+        path, size, sha256, row_ids = element
+        with reported_errors(), open_shard(path, row_ids, size=size) as batches:
+            if sha256 and file_sha256(path) != sha256:
+                raise OutputError(f"{path}: its sha256 is not the manifest's {sha256}")
+            yield from batches

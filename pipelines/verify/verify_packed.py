@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from pipelines.storage.wording import counted
 from pipelines.verify.document_parts import DocumentParts
 from pipelines.verify.verify_shard import ShardCheck
-from schemas.packed_shards import PACKED_LISTS, packed_shard_schema
+from schemas.packed_shards import PACKED_LISTS
 
 __all__ = ["PackedCheck"]
 
@@ -23,9 +23,6 @@ class PackedCheck(ShardCheck):
     @property
     def _size(self) -> int:
         return self._settings.pack or 0
-
-    def _schema(self) -> pa.Schema:
-        return packed_shard_schema(self._tokenizer.max_id, self._size)
 
     def _parts(self, batch: pa.RecordBatch) -> DocumentParts:
         """The segments of a batch, whose ids are all the tokenizer's."""

@@ -21,14 +21,13 @@ from pipelines.corpus.token_lengths import token_lengths
 from pipelines.shards.encode_settings import EncodeSettings
 from pipelines.shards.manifest import file_sha256
 from pipelines.shards.shard_files import REPAIR, ShardFacts
+from pipelines.shards.shard_reader import open_shard
 from pipelines.shards.split_documents import Splitter
-from pipelines.storage.output_files import exists, join, open_for_reading
+from pipelines.storage.output_files import exists, join
 from pipelines.storage.wording import counted
 from pipelines.verify.document_parts import DocumentParts, refuse
 from pipelines.verify.verify_order import RowOrder
 from schemas.sidecars import ShardSidecar
-from schemas.token_shards import token_shard_schema
-from schemas.versions import check_version
 
 __all__ = ["ShardCheck"]
 
@@ -96,30 +95,19 @@ class ShardCheck:
         """
         self._check_file()
         again = 0
-        try:
-            with open_for_reading(self._path) as file:
-                reader = pa.ipc.open_file(file)
-                check_version(reader.schema, self._schema())
-                for index in range(reader.num_record_batches):
-                    batch = reader.get_batch(index)
-                    batch.validate(full=True)
-                    parts = self._check_rows(batch)
-                    alone = self._stand_alone(parts)
-                    share = None if full else _SAMPLE_IDS // reader.num_record_batches
-                    # A row may have millions of ids: one of them is sample enough.
-                    if full or self._sampled < 2 * _SAMPLE_IDS:
-                        again += self._encode_again(parts, alone, batch.num_rows, limit=share)
-                    self.passed_ids += int(parts.lengths[~alone].sum())
-                    self._facts.add(batch)
-        except BpeError:
-            raise
-        except (OSError, ValueError, pa.ArrowException) as error:
-            raise self._failure(str(error)) from error
+        pack, largest = self._settings.pack, self._tokenizer.max_id
+        with open_shard(self._path, pack, largest=largest, remedy=REPAIR) as batches:
+            share = None if full else _SAMPLE_IDS // max(1, len(batches))
+            for batch in batches:
+                parts = self._check_rows(batch)
+                alone = self._stand_alone(parts)
+                # A row may have millions of ids: one of them is sample enough.
+                if full or self._sampled < 2 * _SAMPLE_IDS:
+                    again += self._encode_again(parts, alone, batch.num_rows, limit=share)
+                self.passed_ids += int(parts.lengths[~alone].sum())
+                self._facts.add(batch)
         self._check_facts()
         return again
-
-    def _schema(self) -> pa.Schema:
-        return token_shard_schema(self._tokenizer.max_id)
 
     def _check_file(self) -> None:
         if not exists(self._path):

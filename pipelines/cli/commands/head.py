@@ -7,17 +7,15 @@ from argparse import Namespace
 from collections.abc import Iterator
 from typing import Any
 
-import pyarrow as pa
-
-from bpe.errors import BpeError, OutputError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.runners.progress import format_count
 from pipelines.shards.manifest import read_manifest
+from pipelines.shards.shard_reader import open_shard
 from pipelines.shards.shards_of_split import shards_of_split
 from pipelines.shards.tokenizer_files import load_copy
 from pipelines.storage.escape_control import one_line
-from pipelines.storage.output_files import exists, join, open_for_reading
+from pipelines.storage.output_files import join
 from pipelines.storage.output_layout import TOKENIZER_FOLDER
 from pipelines.storage.wording import counted
 
@@ -37,7 +35,7 @@ def run(arguments: Namespace) -> int:
     if arguments.split is not None:
         shards = shards_of_split(directory, manifest, arguments.split, "--split")
     paths = [join(directory, shard.file) for shard in shards]
-    for row in _first_rows(paths, arguments.rows):
+    for row in _first_rows(paths, manifest.settings.get("pack"), arguments.rows):
         show = _show_packed if "lengths" in row else _show
         sys.stdout.write(show(row, tokenizer))
     return 0
@@ -81,34 +79,12 @@ def _show_ids(ids: list[int], tokenizer: Tokenizer) -> str:
     return f"{counted(len(ids), 'id')}\n  {shown}\n  {text!r}\n"
 
 
-def _first_rows(paths: list[str], count: int) -> Iterator[dict[str, Any]]:
+def _first_rows(paths: list[str], row_ids: int | None, count: int) -> Iterator[dict[str, Any]]:
     for path in paths:
-        for batch in _batches(path):
-            for row in batch.slice(0, count).to_pylist():
-                yield row
-                count -= 1
-            if count == 0:
-                return
-
-
-def _batches(path: str) -> Iterator[pa.RecordBatch]:
-    """The batches of a shard.
-
-    Raises:
-        OutputError: the file is damaged, or not there.
-    """
-    remedy = "beam-bpe verify checks the whole output"
-    if not exists(path):
-        raise OutputError(f"{path}: is missing; {remedy}")
-    try:
-        with open_for_reading(path) as file:
-            reader = pa.ipc.open_file(file)
-            for index in range(reader.num_record_batches):
-                batch = reader.get_batch(index)
-                batch.validate(full=True)
-                yield batch
-    except BpeError:
-        raise
-    except (OSError, ValueError, pa.ArrowException) as error:
-        reason = str(error).partition("\n")[0]
-        raise OutputError(f"{path}: the shard is damaged ({reason}); {remedy}") from error
+        with open_shard(path, row_ids) as batches:
+            for batch in batches:
+                for row in batch.slice(0, count).to_pylist():
+                    yield row
+                    count -= 1
+                if count == 0:
+                    return

@@ -181,6 +181,22 @@ def test_changed_packed_rows_are_found(
     assert expected in done.err
 
 
+@pytest.mark.parametrize("name", ["lengths", "sources", "document_ids"])
+def test_nulls_are_found(name: str, packed: Path, copy: Callable[[Path], Path], run: Run) -> None:
+    output = copy(packed)
+
+    def clear(rows: list[dict[str, Any]]) -> None:
+        # Facts are taken from the first and the last row.
+        rows[3][name][-1] = None
+
+    rewrite_rows(output, clear, 0)
+    for command in (("verify", output), ("head", output)):
+        done = run(*command)
+        assert done.code == 1
+        assert f"shard-00000-000.arrow: cannot be read as a shard (the column {name} " in done.err
+        assert "holds nulls" in done.err
+
+
 def test_a_document_of_another_split_is_found(
     divided: Path, copy: Callable[[Path], Path], run: Run
 ) -> None:

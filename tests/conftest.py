@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Generator
 from itertools import islice
 from pathlib import Path
@@ -28,9 +29,15 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None]:
     """What only repeats a proof is slow too, and every worker begins with the slow tests."""
+    cases: Counter[str] = Counter()
     for item in items:
         if any(item.get_closest_marker(name) for name in ("exhaustive", "peers")):
             item.add_marker("slow")
+        if mark := item.get_closest_marker("one_in"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % mark.args[0]:
+                item.add_marker("slow")
+            cases[test] += 1
     yield
     workers = getattr(config, "workerinput", {"workercount": 1})["workercount"]
     items[:] = _slow_tests_first(items, workers)

@@ -181,6 +181,7 @@ def cut_everywhere(finder: CutFinder, data: bytes) -> list[bytes]:
     return [data[start:end] for start, end in pairwise([*cuts, len(data)])]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("scheme", SCHEME_NAMES)
 def test_nasty_inputs_cut_by_marks_have_the_counts_of_the_whole(
     data_dir: Path, scheme: str

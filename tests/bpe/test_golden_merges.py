@@ -44,6 +44,7 @@ def learn(backend: Backend, data: bytes, scheme: str, merges: int, tie_order: st
     return backend.train_words(*words, rules)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("name", "scheme", "tie_order"),
     [

@@ -128,6 +128,7 @@ def split_words(state: ShardState, shards: int) -> list[ShardState]:
     ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("stage", "key", "scheme"),
     [("stage1_1500", "stage1_merges", None), ("stage2_2500", "stage2_merges_all", "superbpe")],

@@ -96,6 +96,7 @@ SAMPLES = st.one_of(
 )
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "scheme", ["gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "none", r"regex:\d|a+"]
 )

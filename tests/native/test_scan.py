@@ -52,6 +52,7 @@ def test_random_texts_with_long_runs() -> None:
 NEIGHBOURHOODS = ((b"a", b"a"), (b" ", b"b!"), (b"!", b"'s"), (b"\n ", b" \n1"))
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize("piece", PIECES, ids=ascii)
 def test_every_piece_at_every_place_of_a_block(piece: bytes) -> None:
     for shift in range(64):

@@ -122,6 +122,7 @@ def long_runs(draw: st.DrawFn) -> tuple[bytes, list[tuple[bytes, bytes]], list[b
     return b"".join(symbol * length for symbol, length in runs), merges, whole
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("scheme", [*CUT_SCHEMES, "superbpe"])
 @settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60
@@ -186,6 +187,7 @@ def published_tokenizers(published_models: dict[str, TokenizerModel]) -> dict[st
     }
 
 
+@pytest.mark.one_in(7)
 @pytest.mark.parametrize(
     "unit",
     [b"7", b"'s", b"'re", b"a", b"=", b"ha", b" ", b"\r\n", b"!\n", b"aA", b"\xe4\xb8\xad"],

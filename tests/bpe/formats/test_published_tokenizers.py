@@ -71,6 +71,7 @@ def test_tamil_has_the_published_number_of_tokens(
     assert len(Tokenizer(published_models[name]).encode("வணக்கம்")) == tokens
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", PUBLISHED_NAMES)
 @pytest.mark.usefixtures("backend")
 def test_special_tokens_are_tiktokens_when_allowed(
@@ -103,6 +104,7 @@ def exportable(published_models: dict[str, TokenizerModel]) -> dict[str, Tokeniz
     return made | {name: Tokenizer(model) for name, model in published_models.items()}
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize("name", [*MADE, *PUBLISHED_NAMES])
 def test_exported_tokenizer_json_gives_the_same_ids(
     name: str, exportable: dict[str, Tokenizer], nasty_inputs: list[Any], tmp_path: Path

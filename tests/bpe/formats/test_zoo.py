@@ -16,6 +16,7 @@ FAMILIES = (
 )
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("family", FAMILIES)
 def test_ids_are_those_of_the_library(family: str, shared_data: Path, tmp_path: Path) -> None:
     tokenizers = pytest.importorskip("tokenizers")

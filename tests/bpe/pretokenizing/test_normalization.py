@@ -87,6 +87,7 @@ def test_a_mark_that_python_may_not_know_is_a_mark() -> None:
     assert of_text("NFC", "a\u0897\u0323", "9.0.0") == "a\u0897\u0323"
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("form", NORMAL_FORMS)
 def test_every_character_alone_and_among_marks(form: str) -> None:

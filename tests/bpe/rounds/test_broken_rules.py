@@ -115,6 +115,7 @@ MUTATIONS: dict[str, tuple[Any, str, Any, dict[str, Any]]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rule", MUTATIONS)
 def test_a_broken_rule_is_noticed(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, name, mutant, settings = MUTATIONS[rule]

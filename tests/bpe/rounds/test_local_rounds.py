@@ -25,6 +25,7 @@ from tests.bpe.rounds.round_cases import (
 )
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("part", range(4))
 def test_random_strings(backend: Backend, part: int) -> None:
     for seed in range(part * 40, (part + 1) * 40):
@@ -55,6 +56,7 @@ def all_strings(letters: int, longest: int) -> Iterator[bytes]:
             yield bytes(text)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(("letters", "longest"), [(1, 14), (2, 5), (3, 4), (4, 2)])
 def test_all_short_strings(backend: Backend, letters: int, longest: int) -> None:
     for seed, text in enumerate(all_strings(letters, longest)):
@@ -77,6 +79,7 @@ def case_of(text: bytes, seed: int) -> Case:
     return Case(sequences, None, cuts, rules, random_settings(rng))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize(
     ("tie_order", "max_units"),
     [

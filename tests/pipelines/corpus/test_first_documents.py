@@ -96,6 +96,7 @@ def read(folder: Path, *, unit_bytes: int = 1, **options: Any) -> Found:
     return documents, counts, met
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_first_documents_are_those_of_the_whole_input(kind: str, tmp_path: Path) -> None:
     for name, data in files(kind).items():
@@ -186,6 +187,7 @@ def test_encode_takes_the_first_documents(
         assert limited == [list(row) for row in TokenShards(output)][:42]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scheme", ["gpt2", "none", "rounds"])
 def test_train_takes_the_first_documents(scheme: str, tmp_path: Path, run: Any) -> None:
     texts = [text or "" for text in TEXTS]

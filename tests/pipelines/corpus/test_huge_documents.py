@@ -78,6 +78,7 @@ def rows(output: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.usefixtures("backend", "small_streams")
 @pytest.mark.parametrize("policy", ["text", "allow"])
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -109,6 +110,7 @@ def test_ids_are_those_of_the_whole(
     assert "ids of documents in several rows, which cannot be encoded alone" in verified.out
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("small_streams")
 @pytest.mark.parametrize("layout", [[], ["--shuffle", "shard"], ["--shuffle", "global"]])
 @pytest.mark.parametrize("scheme", ["gpt2", "none"])
@@ -227,6 +229,7 @@ def test_what_cannot_be_streamed_is_refused_by_name(
     assert "a.txt: the document at byte 0 is longer than --max-row-bytes=1500" in message
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("limit", [1000, 150_000, 3 << 20])
 @pytest.mark.parametrize("scheme", ["gpt2", "none"])
 def test_a_small_limit_refuses_no_stream(

@@ -114,6 +114,7 @@ def pretokens(pieces: list[dict[str, Any]], scheme: str) -> list[bytes]:
     return [word for piece in pieces for word in split(piece["text"])]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_text_file_has_the_same_pretokens_for_every_range_size(
     scheme: str, tmp_path: Path

@@ -70,6 +70,7 @@ def test_every_document_is_there_with_the_ids_of_the_whole(
     assert not (output / "_temporary").exists()
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "options",
     [

@@ -113,6 +113,7 @@ def expected(corpus: Path, model_dir: Path) -> Documents:
     return found
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_every_layout_holds_every_document_and_is_verified(
     layout: str, encode: Run, expected: Documents, tmp_path: Path, run: Run
@@ -138,6 +139,7 @@ def test_every_layout_holds_every_document_and_is_verified(
     assert not (output / "_temporary").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "layout", ["everything", pytest.param("shard and all", marks=pytest.mark.slow)]
 )
@@ -267,6 +269,7 @@ def unfinished(output: Path, copy: Path) -> None:
     (copy / "__beam-bpe__/manifest.json").unlink()
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("damage", ["none", "bucket", "record", "sidecar", "stray"])
 def test_an_interrupted_global_shuffle_goes_on(
     damage: str, encode: Run, tmp_path: Path, tree_bytes: Tree

@@ -34,6 +34,7 @@ def shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "line",
     ['"$@" | head -c0', '"$@" >&-', '"$@" >&- 2>&-', '"$@" 2>&1 | :'],

@@ -82,6 +82,7 @@ def digests(folder: Path) -> list[tuple[str, str]]:
     return [(shard["file"], shard["sha256"]) for shard in manifest_of(folder)["shards"]]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("name", FORMATS)
 def test_workers_do_not_decide_bytes_and_no_document_is_lost(
@@ -129,6 +130,7 @@ def test_processes_do_not_decide_bytes(
     assert digests(threads) == digests(processes)
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("mode", ["concat", "pad"])
 @pytest.mark.parametrize("target", ["npy", "megatron", "datatrove", "nanogpt", "llmc"])
 def test_packed_documents_are_joined_again(

@@ -128,6 +128,7 @@ def through_beam(monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(module, "is_local", lambda _: False)
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("through_beam")
 @pytest.mark.parametrize("failure", ["once", "for good"])
 @pytest.mark.parametrize("kind", ["jsonl", "jsonl.gz", "parquet"])
@@ -207,6 +208,7 @@ STEPS = [
 ]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("way", ["one after the other", "at the same time", "half, then again"])
 @pytest.mark.parametrize(("step", "shuffle"), STEPS, ids=["encode", "spill", "bucket"])
 def test_an_element_that_runs_twice_leaves_the_same_files(
@@ -287,6 +289,7 @@ def test_a_dask_worker_that_is_killed_costs_no_document(
     }
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("shuffle", "blocks"), [("none", 24), ("shard", 60), ("global", 8), ("global", 50)]
 )

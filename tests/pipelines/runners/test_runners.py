@@ -99,6 +99,7 @@ def test_training_and_encoding_give_the_same_files_on_every_runner(
     assert tree_bytes(there) == tree_bytes(here)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "runner",
     ["processes", *(pytest.param(name, marks=pytest.mark.slow) for name in ("prism", "dask"))],
@@ -120,6 +121,7 @@ def test_an_error_on_a_worker_is_one_message_on_every_runner(
     assert "<<beam-bpe" not in err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
 def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     tiny: Path, model_dir: Path, tmp_path: Path, run: Run, start: Run, tree_bytes: Tree
@@ -150,6 +152,7 @@ def test_a_killed_worker_ends_the_run_and_the_same_command_goes_on(
     assert tree_bytes(output) == tree_bytes(tmp_path / "whole")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="signals a process group")
 def test_an_interrupt_of_workers_and_driver_is_one_message(
     tiny: Path, model_dir: Path, tmp_path: Path, start: Run

@@ -59,6 +59,7 @@ def test_published_merge_lists_come_out_whatever_the_ranges(
     assert Tokenizer.load(tmp_path / "out").merges[: len(expected)] == expected
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("range_bytes", [ONE, TWO, THIRTEEN])
 @pytest.mark.parametrize(
     ("scheme", "tie_order", "expected"),
@@ -87,6 +88,7 @@ def test_published_digests_of_other_schemes_come_out_whatever_the_ranges(
     assert digest(Tokenizer.load(tmp_path / "out").merges) == expected
 
 
+@pytest.mark.slow
 def test_counts_are_the_same_bytes_for_any_ranges_threads_and_mode(
     small: Path, tmp_path: Path, run: Run, tree_bytes: Tree
 ) -> None:

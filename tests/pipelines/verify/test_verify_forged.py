@@ -127,6 +127,7 @@ GLOBAL = ("--shuffle", "global", "--shard-bytes", 3000)
 TEXT = ("--input-format", "text")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "change", "expected"),
     [

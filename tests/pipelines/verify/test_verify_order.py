@@ -191,6 +191,7 @@ LAYOUTS = [
 ]
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("options", LAYOUTS, ids=lambda each: " ".join(map(str, each)) or "plain")
 def test_whole_outputs_pass(
     options: tuple[object, ...], corpus: Path, encoded: Encoded, run: Run

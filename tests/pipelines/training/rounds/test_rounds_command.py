@@ -39,6 +39,7 @@ def both(
     return Tokenizer.load(output / "rounds")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("tie_order", ["hf", "bytes"])
 def test_rounds_make_the_drivers_tokenizer(
@@ -66,6 +67,7 @@ def test_rounds_make_the_drivers_tokenizer(
     assert f"{rows[0]['merges']} merges" in lines[0]
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     "options",
     [
@@ -97,6 +99,7 @@ def test_text_without_any_pair_ends_at_once(tmp_path: Path, run: Run) -> None:
     both(run, tmp_path / "b", *none)
 
 
+@pytest.mark.slow
 def test_words_by_rounds_are_the_drivers(small: Path, tmp_path: Path, run: Run) -> None:
     command = ("--input", small, "--vocab-size", 300)
     made = both(run, tmp_path, *command)
@@ -150,6 +153,7 @@ def test_what_is_to_be_expected_is_said_before_the_text_is_read(
     assert plain.err.count("training in rounds: about") == 1
 
 
+@pytest.mark.slow
 def test_several_rounds_in_a_job_make_the_same(short: Path, tmp_path: Path, run: Run) -> None:
     command = ("--input", short, "--pretokenizer", "none", "--vocab-size", 320)
     chained = (*ROUNDS, "--rounds-per-job", 4)

@@ -125,6 +125,7 @@ def expected_digest(command: tuple[object, ...], tmp_path_factory: pytest.TempPa
     return digest(output)
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

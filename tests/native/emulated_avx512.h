@@ -33,6 +33,14 @@ inline Vector load(const void* from) {
   return result;
 }
 
+inline Vector load_some(uint64_t mask, const void* from) {
+  Vector result;
+  for (int i = 0; i < 64; ++i) {
+    result.bytes[i] = mask >> i & 1 ? static_cast<const uint8_t*>(from)[i] : 0;
+  }
+  return result;
+}
+
 inline void store(void* to, const Vector& vector) { std::memcpy(to, vector.bytes, 64); }
 
 inline uint64_t high_bits(const Vector& a) {
@@ -116,6 +124,7 @@ inline Vector add32(const Vector& a, const Vector& b) {
 
 #define __m512i emulated::Vector
 #define _mm512_loadu_si512 emulated::load
+#define _mm512_maskz_loadu_epi8 emulated::load_some
 #define _mm512_storeu_si512 emulated::store
 #define _mm512_movepi8_mask emulated::high_bits
 #define _mm512_cmpeq_epi8_mask emulated::equal

@@ -21,14 +21,14 @@ SCAN = NATIVE / "scan"
 PROBE = """
 #include <vector>
 #include "scan/scan.h"
-extern "C" size_t scan_all(int scheme, const uint8_t* text, size_t length, size_t batch,
-                           uint64_t* found) {
+extern "C" size_t scan_all(int scheme, const uint8_t* text, size_t length, size_t readable,
+                           size_t batch, uint64_t* found) {
   using namespace beam_bpe;
   std::vector<uint32_t> ends(batch + kScanSlack);
   size_t count = 0;
   for (size_t at = 0; at < length;) {
     const ScanResult result = avx512_scans()[static_cast<SchemeId>(scheme)](
-        text, length, at, ends.data(), batch);
+        {text, length, readable}, at, ends.data(), batch);
     for (size_t i = 0; i < result.count; ++i) found[count++] = at + ends[i];
     at = result.position;
   }
@@ -61,18 +61,21 @@ def scan_all(tmp_path_factory: pytest.TempPathFactory) -> ctypes._NamedFuncPoint
 
 @pytest.mark.slow
 def test_emulated_scans_equal_the_specification(scan_all: ctypes._NamedFuncPointer) -> None:
+    rng = random.Random(5)
+
     def ends(data: bytes, scheme: str, batch: int) -> npt.NDArray[np.uint64]:
         found = np.empty(len(data), np.uint64)
+        behind = rng.choice([b"", b" a" * 32])  # may be read, and must change nothing
         count = scan_all(
             SCHEMES.index(scheme),
-            data,
+            data + behind,
             ctypes.c_size_t(len(data)),
+            ctypes.c_size_t(len(data + behind)),
             ctypes.c_size_t(batch),
             found.ctypes.data_as(ctypes.c_void_p),
         )
         return found[:count]
 
-    rng = random.Random(5)
     for _ in range(400):
         data = random_text(rng)
         for scheme in SCHEMES:

@@ -182,7 +182,7 @@ void WordTable::count_document(std::string_view document, int64_t base, ScanFunc
   uint32_t ends[kBatch + kScanSlack];
   size_t position = 0;
   while (position < document.size()) {
-    const ScanResult found = scan(text, document.size(), position, ends, kBatch);
+    const ScanResult found = scan({text, document.size(), document.size()}, position, ends, kBatch);
     if (found.position - position > 0xffffffff) {
       // Only the last pre-token of a call can be so long, and its end does not fit `ends`.
       const size_t before = found.count == 1 ? 0 : ends[found.count - 2];

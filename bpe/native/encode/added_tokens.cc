@@ -107,6 +107,10 @@ void AddedTokenSet::set_few_pairs() {
     std::memset(few_second_[count++], static_cast<int>(pair >> 8), kVector);
   }
   few_count_ = count;
+  for (; count && count < kFewPairs; ++count) {  // the first one again, in place of none
+    std::memcpy(few_first_[count], few_first_[0], kVector);
+    std::memcpy(few_second_[count], few_second_[0], kVector);
+  }
 }
 
 void AddedTokenSet::build_trie(const std::vector<uint32_t>& sorted) {
@@ -182,8 +186,8 @@ AddedTokenSet::Match AddedTokenSet::longest_run_at(const uint8_t* text, size_t s
 #endif
   while (count < std::min(most, left) && text[start + count] == text[start]) ++count;
   const uint32_t token = tokens[std::min(count, most)];
-  if (token == kNone) return {start, start, nullptr};
-  return {start, start + tokens_[token].text.size(), &tokens_[token]};
+  if (token == kNone) return {start, nullptr};
+  return {start + tokens_[token].text.size(), &tokens_[token]};
 }
 
 AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
@@ -213,26 +217,44 @@ AddedTokenSet::Match AddedTokenSet::longest_at(const uint8_t* text, size_t size,
       end = at + 1;
     }
   }
-  return {start, end, token == kNone ? nullptr : &tokens_[token]};
+  return {end, token == kNone ? nullptr : &tokens_[token]};
 }
 
-// The first place at `position` or later where a token may start; or one before it.
-size_t AddedTokenSet::skip(const uint8_t* text, size_t size, size_t position) const {
 #ifdef __SSE2__
-  for (; few_count_ && position + kVector < size; position += kVector) {
-    const auto load = [](const uint8_t* bytes) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
-    };
+// Looks for the first `count` of the few pairs.
+template <size_t count>
+size_t AddedTokenSet::skip_few(const uint8_t* text, size_t size, size_t position) const {
+  const auto load = [](const uint8_t* bytes) {
+    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes));
+  };
+  __m128i firsts[count];
+  __m128i seconds[count];
+  for (size_t i = 0; i < count; ++i) {
+    firsts[i] = load(few_first_[i]);
+    seconds[i] = load(few_second_[i]);
+  }
+  for (; position + kVector < size; position += kVector) {
     const __m128i here = load(text + position);
     const __m128i next = load(text + position + 1);
     __m128i hits = _mm_setzero_si128();
-    for (size_t i = 0; i < few_count_; ++i) {
-      const __m128i first = _mm_cmpeq_epi8(here, load(few_first_[i]));
-      const __m128i second = _mm_cmpeq_epi8(next, load(few_second_[i]));
+    for (size_t i = 0; i < count; ++i) {
+      const __m128i first = _mm_cmpeq_epi8(here, firsts[i]);
+      const __m128i second = _mm_cmpeq_epi8(next, seconds[i]);
       hits = _mm_or_si128(hits, _mm_and_si128(first, second));
     }
     const int mask = _mm_movemask_epi8(hits);
     if (mask) return position + static_cast<size_t>(__builtin_ctz(static_cast<unsigned>(mask)));
+  }
+  return position;
+}
+#endif
+
+// The first place at `position` or later where a token may start; or one before it.
+size_t AddedTokenSet::skip(const uint8_t* text, size_t size, size_t position) const {
+#ifdef __SSE2__
+  if (few_count_) {
+    return few_count_ <= kFewPairs / 2 ? skip_few<kFewPairs / 2>(text, size, position)
+                                       : skip_few<kFewPairs>(text, size, position);
   }
 #else
   static_cast<void>(text);
@@ -251,7 +273,7 @@ AddedTokenSet::Match AddedTokenSet::find(const uint8_t* text, size_t size,
     if (match.token) return match;
   }
   if (position < size && singles_[text[position]]) return longest_at(text, size, position);
-  return {size, size, nullptr};
+  return {size, nullptr};
 }
 
 AddedTokens::AddedTokens(std::vector<AddedToken> tokens)

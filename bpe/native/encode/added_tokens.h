@@ -34,10 +34,12 @@ struct AddedSearch {
 // Tokens of one pass: a trie behind a filter of two bytes.
 class AddedTokenSet {
  public:
+  // As small as this it is handed over in registers.
   struct Match {
-    size_t start;
     size_t end;
     const AddedToken* token;  // null: there is none
+
+    size_t start() const { return end - token->text.size(); }
   };
 
   // Of tokens with the same text the first one counts. Keeps copies.
@@ -64,6 +66,8 @@ class AddedTokenSet {
   void set_few_pairs();
   void set_runs(const std::vector<uint32_t>& sorted);
   void build_trie(const std::vector<uint32_t>& sorted);  // tokens in the order of their texts
+  template <size_t count>
+  size_t skip_few(const uint8_t* text, size_t size, size_t position) const;
   size_t skip(const uint8_t* text, size_t size, size_t position) const;
   bool may_start(const uint8_t* text) const {
     const unsigned pair = text[0] | unsigned{text[1]} << 8;
@@ -140,8 +144,8 @@ class AddedTokens {
            match = set.find(text, size, match.end)) {
         const AddedToken& token = *match.token;
         if (token.special && !specials) continue;
-        if (token.single_word && touches_word(text, size, match.start, match.end)) continue;
-        size_t start = match.start;
+        size_t start = match.start();
+        if (token.single_word && touches_word(text, size, start, match.end)) continue;
         size_t end = match.end;
         if (token.lstrip) {
           start = space_before(text, start);

@@ -15,8 +15,8 @@ namespace {
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
 constexpr size_t kBatch = 512;
-// Segments between added tokens up to so many bytes are encoded together.
-constexpr size_t kLongestGathered = 4096;
+// Stretches between added tokens up to so many bytes are encoded together.
+constexpr size_t kLongestQueued = 4096;
 constexpr size_t kLeastCapacity = 128;  // of a scan, to go by blocks
 
 }  // namespace
@@ -52,7 +52,7 @@ class TypedContext final : public EncodeContext::Implementation {
         scans_(scans_of(best_isa())),
         passes_(passes_of(best_isa())),
         probe_(probe_of<Id>(passes_)),
-        cache_(passes_, cache_bytes) {}
+        cache_(passes_, cache_bytes, encoder_->model().added) {}
 
   void encode(const Document& document, IdBuffer& ids) override {
     if (!document.size) return;
@@ -62,9 +62,10 @@ class TypedContext final : public EncodeContext::Implementation {
       return;
     }
     const ScanFunction scan = scans_[encoder_->model().scheme];
+    const ScanText whole = {document.text, document.size, document.readable};
     size_t position = 0;
     while (position < document.size) {
-      const ScanResult found = scan(document.text, document.size, position, ends_, kBatch);
+      const ScanResult found = scan(whole, position, ends_, kBatch);
       const size_t span = found.position - position;
       const size_t count = span > UINT32_MAX ? found.count - 1 : found.count;
       encode_batch(document, position, count, ids);
@@ -77,22 +78,25 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
   void encode(const Document& document, AddedSearch search, IdBuffer& ids) override {
-    forget_gathered();  // of a call that failed
+    queued_ = queued_added_ = 0;  // of a call that failed
+    checked_end_ = nullptr;
+    const auto part = [&](size_t start, size_t end) {
+      text_left_ = document.size - start;
+      return Document{document.text + start, end - start, document.readable - start};
+    };
     encoder_->added().cut(
         document.text, document.size, search,
         [&](size_t start, size_t end) {
-          const Document stretch{document.text + start, end - start, document.readable - start};
-          text_left_ = document.size - start;
-          if (encoder_->model().has_scheme && stretch.size <= kLongestGathered) {
-            gather(stretch, ids);
+          const Document stretch = part(start, end);
+          if (may_queue(stretch) && is_free_of_zeros(stretch)) {
+            queue(stretch, ids);
           } else {
             flush(ids);
             encode(stretch, ids);
           }
         },
-        [&](size_t, size_t, const AddedToken& token) {
-          if (gathered_count_ == kBatch) flush(ids);
-          gathered_[gathered_count_++] = {nullptr, 0, 0, token.id};
+        [&](size_t start, size_t end, const AddedToken& token) {
+          queue_added(part(start, end), token, ids);
         });
     flush(ids);
   }
@@ -118,66 +122,75 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
  private:
-  // Pre-tokens whose ids are not made yet, or an added token where text is null. Short stretches
-  // are encoded together, so that memory is asked for all of them before any is looked up.
-  struct Gathered {
-    const uint8_t* text;
-    uint32_t first;  // of its ends and slots
-    uint32_t count;
-    uint32_t id;
+  // Short stretches and the added tokens between them are encoded together: the queue is a batch
+  // of pre-tokens, some of which are added tokens and have their slots for that.
+  struct QueuedAdded {
+    uint32_t index;  // of the pre-token
+    uint32_t number;
   };
 
-  // Appends what is gathered first, if need be; a stretch that needs care goes the usual way.
-  void gather(const Document& stretch, IdBuffer& ids) {
+  bool may_queue(const Document& part) const {
+    return encoder_->model().has_scheme && part.size <= kLongestQueued &&
+           part.readable - part.size >= kKeyBytes;
+  }
+
+  // Looks at more text at a time than short stretches have.
+  bool is_free_of_zeros(const Document& stretch) {
+    const uint8_t* const end = stretch.text + stretch.size;
+    if (end > checked_end_) {
+      const size_t size = std::max(stretch.size, std::min(text_left_, kLongestQueued));
+      has_no_zero_ = !passes_.has_zero(stretch.text, size);
+      checked_end_ = stretch.text + size;
+    }
+    return has_no_zero_ || !passes_.has_zero(stretch.text, stretch.size);
+  }
+
+  // Makes room for more at `text`, which goes on from the end of the queue or begins a new one.
+  void make_room(const uint8_t* text, IdBuffer& ids) {
+    const bool goes_on = queued_ && text == queue_text_ + ends_[queued_ - 1];
+    if (goes_on && queued_ + kLeastCapacity <= kBatch) return;
+    flush(ids);
+    queue_text_ = text;
+  }
+
+  void queue(const Document& stretch, IdBuffer& ids) {
     const ScanFunction scan = scans_[encoder_->model().scheme];
-    size_t position = 0;
-    while (position < stretch.size) {
-      if (gathered_pretokens_ + kLeastCapacity > kBatch || gathered_count_ == kBatch) flush(ids);
-      uint32_t* const ends = gathered_ends_ + gathered_pretokens_;
-      const uint8_t* const text = stretch.text + position;
-      const ScanResult found =
-          scan(stretch.text, stretch.size, position, ends, kBatch - gathered_pretokens_);
-      const size_t last = found.count > 1 ? ends[found.count - 2] : 0;
-      const size_t span = found.position - position;
-      if (stretch.readable - position - last < kKeyBytes || passes_.has_zero(text, span)) {
-        flush(ids);
-        encode({text, stretch.size - position, stretch.readable - position}, ids);
-        return;
-      }
-      gathered_[gathered_count_++] = {text, static_cast<uint32_t>(gathered_pretokens_),
-                                      static_cast<uint32_t>(found.count), 0};
-      gathered_pretokens_ += found.count;
-      gathered_bytes_ += span;
+    for (size_t position = 0; position < stretch.size;) {
+      make_room(stretch.text + position, ids);
+      const auto shift = static_cast<uint32_t>(stretch.text + position - queue_text_);
+      const ScanResult found = scan({stretch.text, stretch.size, stretch.readable, shift},
+                                    position, ends_ + queued_, kBatch - queued_);
+      queued_ += found.count;
       position = found.position;
     }
   }
 
-  void flush(IdBuffer& ids) {
-    if (!gathered_count_) return;
-    cache_.prepare(gathered_pretokens_, gathered_bytes_, std::max(gathered_bytes_, text_left_));
-    const auto input_of = [&](const Gathered& part) {
-      return PassInput{part.text, gathered_ends_ + part.first, part.count, slots_ + part.first,
-                       cache_.table(), cache_.slot_mask()};
-    };
-    const Gathered* const end = gathered_ + gathered_count_;
-    for (const Gathered* part = gathered_; part != end; ++part) {
-      if (part->text) passes_.hash(input_of(*part));
+  void queue_added(const Document& place, const AddedToken& token, IdBuffer& ids) {
+    if (!may_queue(place) || !cache_.has_added_slot(token.number)) {
+      flush(ids);
+      Id* const out = ids.reserve<Id>(1);
+      *out = static_cast<Id>(token.id);
+      ids.finish(out + 1);
+      return;
     }
-    Id* out = ids.reserve<Id>(gathered_bytes_ + gathered_count_);
-    for (const Gathered* next = gathered_; next != end; ++next) {
-      const Gathered& part = *next;
-      if (part.text) {
-        out = probe_(input_of(part), &TypedContext::miss, this, out);
-      } else {
-        *out++ = static_cast<Id>(part.id);
-      }
-    }
-    ids.finish(out);
-    forget_gathered();
+    make_room(place.text, ids);
+    queued_tokens_[queued_added_++] = {static_cast<uint32_t>(queued_),
+                                       static_cast<uint32_t>(token.number)};
+    ends_[queued_++] = static_cast<uint32_t>(place.text + place.size - queue_text_);
   }
 
-  void forget_gathered() {
-    gathered_count_ = gathered_pretokens_ = gathered_bytes_ = 0;
+  void flush(IdBuffer& ids) {
+    if (!queued_) return;
+    const size_t span = ends_[queued_ - 1];
+    cache_.prepare(queued_, span, std::max(span, text_left_));
+    const PassInput input = {queue_text_, ends_, queued_, slots_, cache_.table(),
+                             cache_.slot_mask()};
+    passes_.hash(input);
+    for (size_t i = 0; i < queued_added_; ++i) {
+      slots_[queued_tokens_[i].index] = cache_.added_slot(queued_tokens_[i].number);
+    }
+    ids.finish(probe_(input, &TypedContext::miss, this, ids.reserve<Id>(span)));
+    queued_ = queued_added_ = 0;
   }
 
   // Ids of the pre-tokens at `position` whose ends are in ends_.
@@ -214,6 +227,10 @@ class TypedContext final : public EncodeContext::Implementation {
 
   static Id* miss(void* owner, const uint8_t* pretoken, size_t size, uint32_t slot, Id* out) {
     auto& self = *static_cast<TypedContext*>(owner);
+    if (self.cache_.is_added_slot(slot)) {
+      *out = self.cache_.added_id(slot);
+      return out + 1;
+    }
     if (size > kLongestKey) return self.encode_long(pretoken, size, out);
     uint8_t key[kKeyBytes] = {};
     std::memcpy(key, pretoken, size);
@@ -266,11 +283,12 @@ class TypedContext final : public EncodeContext::Implementation {
   std::vector<uint32_t> long_ids_;
   uint32_t ends_[kBatch + kScanSlack];
   uint32_t slots_[kBatch];
-  Gathered gathered_[kBatch];
-  size_t gathered_count_ = 0;
-  uint32_t gathered_ends_[kBatch + kScanSlack];
-  size_t gathered_pretokens_ = 0;
-  size_t gathered_bytes_ = 0;
+  const uint8_t* queue_text_ = nullptr;
+  size_t queued_ = 0;  // pre-tokens
+  QueuedAdded queued_tokens_[kBatch];
+  size_t queued_added_ = 0;
+  const uint8_t* checked_end_ = nullptr;  // text up to there was looked at for zero bytes
+  bool has_no_zero_ = false;
   size_t text_left_ = 0;  // of the document, from the stretch at hand on
 };
 

@@ -53,8 +53,10 @@ size_t size_of(const uint8_t* key) {
 }  // namespace
 
 template <typename Id>
-PretokenCache<Id>::PretokenCache(const EncodePasses& passes, size_t bytes)
+PretokenCache<Id>::PretokenCache(const EncodePasses& passes, size_t bytes,
+                                 const std::vector<AddedToken>& added)
     : passes_(passes),
+      added_(added),
       most_entries_(
           std::clamp(power_of_two_up_to(bytes / kEntryBytes), kFewestEntries, kMostEntries)),
       most_other_bytes_(std::min(bytes / 4, kMostOtherBytes)),
@@ -62,14 +64,21 @@ PretokenCache<Id>::PretokenCache(const EncodePasses& passes, size_t bytes)
 
 template <typename Id>
 PretokenCache<Id>::~PretokenCache() {
-  free_zeroed(table_, entries_ * kEntryBytes);
+  free_zeroed(table_, table_bytes(entries_));
 }
 
 template <typename Id>
 void PretokenCache<Id>::allocate(size_t entries) {
-  table_ = allocate_zeroed(entries * kEntryBytes);
+  table_ = allocate_zeroed(table_bytes(entries));
   entries_ = entries;
   slot_mask_ = static_cast<uint32_t>((entries - 1) * kEntryBytes);
+  for (size_t number = 0; has_added_slot(number); ++number) {
+    const AddedToken& token = added_[number];
+    Entry* const added = entry(added_slot(number));
+    std::memcpy(added->key, token.text.data(), std::min(token.text.size(), kLongestKey));
+    added->ids[0] = static_cast<Id>(token.id);
+    added->count = 1;
+  }
   used_ = 0;
   seen_bytes_ = 0;
   // In a sparse table few entries are out of their slots, and it needs hardly more of the
@@ -105,7 +114,7 @@ void PretokenCache<Id>::rehash(size_t entries, bool keep) {
     const Entry& moved = reinterpret_cast<const Entry*>(old_table)[i];
     if (!is_empty(moved.key)) place(moved);
   }
-  free_zeroed(old_table, old_entries * kEntryBytes);
+  free_zeroed(old_table, table_bytes(old_entries));
 }
 
 template <typename Id>

@@ -7,10 +7,12 @@
 // what is in use.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "encode/added_tokens.h"
 #include "encode/encode_passes.h"
 
 namespace beam_bpe {
@@ -30,7 +32,8 @@ class PretokenCache {
 
   // bytes: bound of the table of entries; everything else is bounded by a quarter of it. Less than
   // the smallest table does not work, so that is used even if it is larger.
-  PretokenCache(const EncodePasses& passes, size_t bytes);
+  // added: found by slots of their own; must stay where they are.
+  PretokenCache(const EncodePasses& passes, size_t bytes, const std::vector<AddedToken>& added);
   ~PretokenCache();
   PretokenCache(const PretokenCache&) = delete;
   PretokenCache& operator=(const PretokenCache&) = delete;
@@ -45,6 +48,17 @@ class PretokenCache {
   }
   uint8_t* table() const { return table_; }
   uint32_t slot_mask() const { return slot_mask_; }
+
+  // Slots of added tokens lie behind those of pre-tokens, and say all: an entry holds the first
+  // bytes of the token's text, so that the passes find its id; where they are not what stands in
+  // the document, as with white space that the token takes, the caller looks at the slot.
+  bool has_added_slot(size_t number) const { return number < std::min(added_.size(), kMostAdded); }
+  uint32_t added_slot(size_t number) const {
+    return slot_mask_ + static_cast<uint32_t>((number + 1) * kEntryBytes);
+  }
+  bool is_added_slot(uint32_t slot) const { return slot > slot_mask_; }
+  Id added_id(uint32_t slot) const { return entry(slot)->ids[0]; }
+
   uint32_t slot_of(const uint8_t* key, size_t size) const {
     return passes_.hash_key(key, size) & slot_mask_;
   }
@@ -78,10 +92,14 @@ class PretokenCache {
     uint32_t count;
   };
   static constexpr uint8_t kElsewhere = 1;
+  static constexpr size_t kMostAdded = size_t{1} << 16;
 
   Ids ids_of(const Entry& found) const;
   uint32_t keep_ids(const uint32_t* ids, size_t count);
   Entry* entry(uint32_t slot) const { return reinterpret_cast<Entry*>(table_ + slot); }
+  size_t table_bytes(size_t entries) const {
+    return (entries + std::min(added_.size(), kMostAdded)) * kEntryBytes;
+  }
   void make_room(size_t pretokens, size_t expected_bytes);
   void allocate(size_t entries);
   void place(const Entry& moved);
@@ -93,6 +111,7 @@ class PretokenCache {
   void grow_long();
 
   const EncodePasses& passes_;
+  const std::vector<AddedToken>& added_;
   size_t most_entries_;
   size_t most_other_bytes_;
   uint8_t* table_ = nullptr;

@@ -31,6 +31,13 @@ struct Carry {
   uint64_t digit_starts;  // of pre-tokens
   uint64_t late_starts;   // in the next block, behind a contraction
   uint64_t late_clears;   // in the next block, where a contraction removes starts
+
+  // One by one: in place of an assignment of {} compilers call upon an instruction that takes as
+  // long as a whole block.
+  void clear() {
+    letter = number = space = gap = newline = blank = other = slash = lower = caseless = 0;
+    absorbed = lone = digit_starts = late_starts = late_clears = 0;
+  }
 };
 
 inline uint64_t before(uint64_t mask, uint64_t carried) { return mask << 1 | carried >> 63; }
@@ -48,16 +55,20 @@ class BlockScanner {
  public:
   using Traits = SchemeTraits<scheme>;
 
-  BlockScanner(const uint8_t* text, size_t length) : view_{text, length, kClassTables} {}
+  explicit BlockScanner(const ScanText& document)
+      : view_{document.text, document.length, kClassTables},
+        readable_(document.readable),
+        shift_(document.shift) {}
 
   ScanResult scan(size_t position, uint32_t* ends, size_t capacity) {
     uint32_t* out = ends;
+    const size_t origin = position - shift_;  // of what is in `ends`; may wrap
     uint32_t* const goal = ends + capacity - kBlock - 1;
     size_t at = position;
     uint64_t first = 1;  // the start of the scan is no end of a pre-token
-    carry_ = {};
+    carry_.clear();
     spilled_ = {};
-    while (out <= goal && at - position < UINT32_MAX - 2 * kBlock) {
+    while (out <= goal && at - origin < UINT32_MAX - 2 * kBlock) {
       prefetch_text(at + kTextAhead);
       const BlockMasks masks = masks_of(at);
       uint64_t doubt = 0;
@@ -66,32 +77,32 @@ class BlockScanner {
         // Starts below the doubt hold. The pre-token of the last of them is scanned by itself.
         const unsigned bit = lowest_bit(doubt);
         starts &= (uint64_t{1} << bit) - 1;
-        out = Simd::write_bits(starts, static_cast<uint32_t>(at - position), out);
-        const size_t start = out == ends ? position : position + out[-1];
+        out = Simd::write_bits(starts, static_cast<uint32_t>(at - origin), out);
+        const size_t start = out == ends ? position : origin + out[-1];
         at = next_boundary<scheme>(view_, start);
-        if (at - position > UINT32_MAX) return {static_cast<size_t>(out - ends) + 1, at};
-        *out++ = static_cast<uint32_t>(at - position);
+        if (at - origin > UINT32_MAX) return {static_cast<size_t>(out - ends) + 1, at};
+        *out++ = static_cast<uint32_t>(at - origin);
         if (at == view_.length) break;
         first = 1;
-        carry_ = {};
+        carry_.clear();
         spilled_ = {};
         continue;
       }
-      out = Simd::write_bits(starts, static_cast<uint32_t>(at - position), out);
+      out = Simd::write_bits(starts, static_cast<uint32_t>(at - origin), out);
       first = 0;
       at += kBlock;
       if (at >= view_.length) {
-        *out++ = static_cast<uint32_t>(view_.length - position);
+        *out++ = static_cast<uint32_t>(view_.length - origin);
         break;
       }
     }
     if (out == ends) {
       // One pre-token of almost 4 GiB or more.
       const size_t end = next_boundary<scheme>(view_, position);
-      *out++ = static_cast<uint32_t>(end - position);
+      *out++ = static_cast<uint32_t>(end - origin);
       return {1, end};
     }
-    return {static_cast<size_t>(out - ends), position + out[-1]};
+    return {static_cast<size_t>(out - ends), origin + out[-1]};
   }
 
  private:
@@ -102,14 +113,19 @@ class BlockScanner {
 
   BlockMasks masks_of(size_t at) {
     const size_t left = view_.length - at;
-    if (__builtin_expect(left >= kBlock, 1)) return complete(view_.text + at, at, 0);
-    uint8_t padded[kBlock] = {};
-    __builtin_memcpy(padded, view_.text + at, left);
-    return complete(padded, at, ~uint64_t{0} << left);
+    if (__builtin_expect(left >= kBlock, 1)) return complete(Simd::load(view_.text + at), at, 0);
+    typename Simd::Block block;
+    if (readable_ - at >= kBlock) {
+      block = Simd::load_first(view_.text + at, left);
+    } else {
+      uint8_t padded[kBlock] = {};
+      __builtin_memcpy(padded, view_.text + at, left);
+      block = Simd::load(padded);
+    }
+    return complete(block, at, ~uint64_t{0} << left);
   }
 
-  BlockMasks complete(const uint8_t* bytes, size_t at, uint64_t beyond) {
-    const typename Simd::Block block = Simd::load(bytes);
+  BlockMasks complete(const typename Simd::Block& block, size_t at, uint64_t beyond) {
     BlockMasks masks = {};
     const uint64_t high = Simd::high_bits(block);
     masks.number = Simd::in_range(block, '0', '9');
@@ -185,6 +201,8 @@ class BlockScanner {
   uint64_t with_contractions(uint64_t starts, uint64_t candidates, size_t at);
 
   TextView view_;
+  size_t readable_;
+  uint32_t shift_;
   Carry carry_;
   Spilled spilled_;
 };
@@ -356,19 +374,17 @@ uint64_t BlockScanner<scheme, Simd>::cl100k_starts(const BlockMasks& masks, size
 }
 
 template <SchemeId scheme, class Simd>
-ScanResult block_scan(const uint8_t* text, size_t length, size_t position, uint32_t* ends,
+ScanResult block_scan(const ScanText& document, size_t position, uint32_t* ends,
                       size_t capacity) {
-  if (capacity <= kBlock) {
-    return scalar_scans()[scheme](text, length, position, ends, capacity);
-  }
-  return BlockScanner<scheme, Simd>(text, length).scan(position, ends, capacity);
+  if (capacity <= kBlock) return scalar_scans()[scheme](document, position, ends, capacity);
+  return BlockScanner<scheme, Simd>(document).scan(position, ends, capacity);
 }
 
 // superbpe's pre-tokens are long, lines for the most part, and what encodes them takes far longer
 // than the scalar scan.
-inline ScanResult superbpe_scan(const uint8_t* text, size_t length, size_t position,
-                                uint32_t* ends, size_t capacity) {
-  return scalar_scans()[SchemeId::superbpe](text, length, position, ends, capacity);
+inline ScanResult superbpe_scan(const ScanText& document, size_t position, uint32_t* ends,
+                                size_t capacity) {
+  return scalar_scans()[SchemeId::superbpe](document, position, ends, capacity);
 }
 
 template <class Simd>

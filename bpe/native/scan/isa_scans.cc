@@ -9,6 +9,22 @@ namespace beam_bpe {
 namespace {
 
 constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
+constexpr size_t kReadableBehind = 64;
+constexpr uint32_t kShift = 1000;
+
+std::vector<uint64_t> ends_of(const ScanText& text, ScanFunction scan, size_t batch) {
+  std::vector<uint32_t> ends(batch + kScanSlack);
+  std::vector<uint64_t> found;
+  for (size_t position = 0; position < text.length;) {
+    const ScanResult result = scan(text, position, ends.data(), batch);
+    if (result.count == 0 || result.count > batch || result.position <= position) {
+      throw std::logic_error("a scan did not keep to its contract");
+    }
+    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i] - text.shift);
+    position = result.position;
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -40,16 +56,13 @@ std::vector<uint64_t> scan_ends(std::string_view text, const std::string& scheme
   if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
   const ScanFunction scan = (*scans)[*parse_scheme(scheme)];
   // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
-  const std::vector<uint8_t> bytes(text.begin(), text.end());
-  std::vector<uint32_t> ends(batch + kScanSlack);
-  std::vector<uint64_t> found;
-  for (size_t position = 0; position < bytes.size();) {
-    const ScanResult result = scan(bytes.data(), bytes.size(), position, ends.data(), batch);
-    if (result.count == 0 || result.count > batch || result.position <= position) {
-      throw std::logic_error("a scan did not keep to its contract");
-    }
-    for (size_t i = 0; i < result.count; ++i) found.push_back(position + ends[i]);
-    position = result.position;
+  std::vector<uint8_t> bytes(text.begin(), text.end());
+  const std::vector<uint64_t> found = ends_of({bytes.data(), text.size(), text.size()}, scan, batch);
+  // What is there to read behind the end, and where the ends count from, must change nothing.
+  const char next = "a \n\xc3"[text.size() % 4];
+  bytes.resize(text.size() + kReadableBehind, static_cast<uint8_t>(next));
+  if (ends_of({bytes.data(), text.size(), bytes.size(), kShift}, scan, batch) != found) {
+    throw std::logic_error("a scan depends on what is behind the text");
   }
   return found;
 }

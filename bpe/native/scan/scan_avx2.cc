@@ -23,6 +23,16 @@ struct BitOffsets {
 
 constexpr BitOffsets kBitOffsets;
 
+struct FirstBytes {
+  uint8_t of[2 * kBlock] = {};  // from kBlock - n on: the mask of the first n bytes of a block
+
+  constexpr FirstBytes() {
+    for (size_t i = 0; i < kBlock; ++i) of[i] = 0xFF;
+  }
+};
+
+constexpr FirstBytes kFirstBytes;
+
 struct Avx2 {
   struct Block {
     __m256i low, high;
@@ -31,6 +41,13 @@ struct Avx2 {
   static Block load(const uint8_t* bytes) {
     const auto* halves = reinterpret_cast<const __m256i*>(bytes);
     return {_mm256_loadu_si256(halves), _mm256_loadu_si256(halves + 1)};
+  }
+
+  // A whole block is read; what is not among the first `count` bytes counts as zero.
+  static Block load_first(const uint8_t* bytes, size_t count) {
+    const Block block = load(bytes);
+    const Block mask = load(kFirstBytes.of + kBlock - count);
+    return {_mm256_and_si256(block.low, mask.low), _mm256_and_si256(block.high, mask.high)};
   }
 
   static uint64_t bits(__m256i low, __m256i high) {

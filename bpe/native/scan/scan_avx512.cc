@@ -18,6 +18,10 @@ struct Avx512 {
 
   static Block load(const uint8_t* bytes) { return _mm512_loadu_si512(bytes); }
 
+  static Block load_first(const uint8_t* bytes, size_t count) {
+    return _mm512_maskz_loadu_epi8((uint64_t{1} << count) - 1, bytes);
+  }
+
   static uint64_t high_bits(Block block) { return _mm512_movepi8_mask(block); }
 
   static uint64_t equal(Block block, char byte) {

@@ -6,16 +6,16 @@ namespace beam_bpe {
 namespace {
 
 template <SchemeId scheme>
-ScanResult scan(const uint8_t* text, size_t length, size_t position, uint32_t* ends,
-                size_t capacity) {
-  const TextView view{text, length, kClassTables};
+ScanResult scan(const ScanText& document, size_t position, uint32_t* ends, size_t capacity) {
+  const TextView view{document.text, document.length, kClassTables};
+  const size_t origin = position - document.shift;  // of what is in `ends`; may wrap
   size_t end = position;
   size_t count = 0;
-  while (count < capacity && end < length) {
+  while (count < capacity && end < view.length) {
     const size_t next = next_boundary<scheme>(view, end);
-    if (next - position > UINT32_MAX && count) break;
+    if (next - origin > UINT32_MAX && count) break;
     end = next;
-    ends[count++] = static_cast<uint32_t>(end - position);
+    ends[count++] = static_cast<uint32_t>(end - origin);
   }
   return {count, end};
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import unicodedata
 from dataclasses import replace
 from typing import Any
@@ -21,7 +20,6 @@ from bpe.encoding.printable_bytes import to_printable
 from bpe.formats.tokenizer_json import render_tokenizer_json
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.pretokenizing.unicode_tables import CLASS_RANGES, WORD_EXCEPTIONS
-from bpe.reference.encoding import ReferenceEncoder
 
 # One part of a text, or of a token: they meet, overlap, and are white space and words.
 PARTS = [
@@ -334,26 +332,6 @@ def test_a_token_that_decodes_to_another_text_is_declared() -> None:
     assert tokenizer.decode([byte]) == b"\xe9"
     assert tokenizer.lossy
     assert not tokenizer.streams
-
-
-@pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "whitespace", "superbpe", "none"])
-@pytest.mark.parametrize("find", [Find.ADDED, Find.ADDED | Find.SPECIALS])
-def test_many_short_stretches_are_encoded_as_the_specification_says(
-    scheme: str, find: Find
-) -> None:
-    rng = random.Random(scheme)
-    tokens = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 9)]
-    tokens += [AddedToken("<s>", 320), AddedToken("ab", 256, special=False, normalized=True)]
-    model = replace(make(tokens).model, scheme=get_scheme(scheme)).encoding_model
-    rare = [b"\0", b"\xff", b"word" * 20, b"x" * 5000, b"1" * 300]
-    usual = [*map(str.encode, PARTS), b"   ", b"return", b" if", b"\n    ", b"<s>", b"self."]
-    native, reference = get_backend("native").make_encoder(model), ReferenceEncoder(model)
-    for size in (40, 400, 4000):
-        parts = [rng.choice(rare if rng.random() < 0.01 else usual) for _ in range(size)]
-        document = pa.array([b"".join(parts), b"  ", b"".join(parts[:9])], pa.large_binary())
-        expected = reference.encode_array(document, find=find)
-        for _ in range(2):  # with an empty cache, and a full one
-            assert native.encode_array(document, find=find).equals(expected)
 
 
 @given(

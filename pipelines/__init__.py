@@ -19,8 +19,6 @@ A name is imported when it is first used: Beam takes over a second to load, and 
 from __future__ import annotations
 
 import importlib
-import logging
-import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,20 +72,6 @@ _HOMES = {
     "list_inputs": "pipelines.corpus.listing.inputs",
     "make_plan": "pipelines.corpus.plan",
 }
-
-
-class _NoCloudClients(logging.Filter):
-    """Drops what Beam says once, on being imported without its Google Cloud extra."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not str(record.msg).startswith("apitools not found"):
-            return True
-        logging.getLogger().removeFilter(self)
-        return False
-
-
-if "apache_beam" not in sys.modules:
-    logging.getLogger().addFilter(_NoCloudClients())
 
 
 def __getattr__(name: str) -> Any:

@@ -38,6 +38,8 @@ COMPRESSION_GUESS = 3
 # Enough units for a dozen workers to share even a small input.
 UNITS_WANTED = 16
 
+_NAMED_FILES = 3
+
 
 @dataclass(frozen=True)
 class FileRange:
@@ -76,6 +78,11 @@ class Unit:
     def stored_bytes(self) -> int:
         """Bytes on storage."""
         return sum(range_.stored_bytes for range_ in self.ranges)
+
+    def describe(self) -> str:
+        """Name the unit and its first files, for messages: `unit 0 (a.txt, b.txt)`."""
+        files = sorted({part.file.path for part in self.ranges})
+        return f"unit {self.index} ({', '.join(files[:_NAMED_FILES])})"
 
     def to_json(self) -> str:
         """The unit as one line of JSON; `from_json` restores it."""

@@ -82,8 +82,9 @@ class _EncodeUnit(beam.DoFn):
 
     def process(self, element: bytes) -> Iterator[bytes]:
         """Encode one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
-        with reported_errors():
+        with reported_errors() as work:
             unit = Unit.from_json(element)
+            work.name = unit.describe()
             sidecars = encode_unit(self._output, unit, self._settings, self._progress_folder)
             give_back_memory(keep_bytes=KEPT_BYTES)
             yield from sidecars

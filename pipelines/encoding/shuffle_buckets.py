@@ -149,8 +149,10 @@ class _SpillUnit(beam.DoFn):
 
     def process(self, element: bytes) -> Iterator[bytes]:
         """Spill one unit; everything happens here, never in `finish_bundle` (Dask drops that)."""
-        with reported_errors():
-            record = self.spill(Unit.from_json(element))
+        with reported_errors() as work:
+            unit = Unit.from_json(element)
+            work.name = unit.describe()
+            record = self.spill(unit)
             give_back_memory(keep_bytes=KEPT_BYTES)
             yield record
 

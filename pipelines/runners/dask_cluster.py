@@ -39,8 +39,8 @@ class LocalDask:
         if dask.address or dask.scheduler_file:
             return
         if self._cluster is None:
-            # Before Beam, whose warning of missing clients is then dropped there too.
-            self._cluster = LocalCluster(dashboard_address=None, preload=["pipelines"])
+            preload = ["pipelines.runners.dask_worker"]
+            self._cluster = LocalCluster(dashboard_address=None, preload=preload)
             # Its loggers have handlers of their own.
             hide_reported_errors()
         dask.address = self._cluster.scheduler_address

@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from bpe import errors
@@ -24,11 +25,13 @@ from pipelines.storage.system_limits import describe_limit
 
 __all__ = [
     "TRACEBACK_VARIABLE",
+    "WorkInHand",
     "WorkerError",
     "describe_fault",
     "hide_reported_errors",
     "own_error",
     "reported_errors",
+    "set_up_worker_logging",
     "show_traceback",
 ]
 
@@ -36,7 +39,6 @@ _MARKER = re.compile(r"<<beam-bpe:(\w+):([A-Za-z0-9+/=]*)>>")
 # Prism and Flink carry a message in a gRPC status, whose headers end at 8 KiB.
 _LONGEST_MESSAGE = 3000
 _LONGEST_FAULT = 500
-_NAMED_FILES = 3
 
 TRACEBACK_VARIABLE = "BEAM_BPE_TRACEBACK"
 """Environment variable that asks for the tracebacks of faults."""
@@ -46,20 +48,32 @@ class WorkerError(RuntimeError):
     """What a worker raises in place of an error of ours: its text ends with the marker."""
 
 
+@dataclass
+class WorkInHand:
+    """What a worker does: `name` is for the message of a fault, such as `unit 0 (a.txt)`."""
+
+    name: str = ""
+
+
 @contextmanager
-def reported_errors() -> Iterator[None]:
+def reported_errors() -> Iterator[WorkInHand]:
     """Inside a worker: turn every error into a `WorkerError` that crosses any runner.
 
-    The message of an error of ours, or of the system, says where it happened. Of any other, which
-    is a fault of this program, the unit and its files are named, and `BEAM_BPE_TRACEBACK=1` prints
-    the traceback.
+    The message of an error of ours, or of the system, says where it happened. Any other error is a
+    fault of this program: its message begins with the name that the caller gave to its work, and
+    `BEAM_BPE_TRACEBACK=1` prints the traceback.
+
+        with reported_errors() as work:
+            unit = Unit.from_json(element)
+            work.name = unit.describe()
 
     Raises:
         WorkerError: in place of the error, which is not chained (its traceback would only make the
             text longer).
     """
+    work = WorkInHand()
     try:
-        yield
+        yield work
     except (BpeError, OSError) as error:
         limit = describe_limit(error)
         if limit is not None:
@@ -67,11 +81,11 @@ def reported_errors() -> Iterator[None]:
         raise _packed(type(error).__name__, str(error)) from None
     except Exception as error:  # noqa: BLE001 - whatever it is, the user sees one line
         show_traceback(error)
-        raise _packed(BpeError.__name__, _unit_in_hand(error) + describe_fault(error)) from None
+        place = f"{work.name}: " if work.name else ""
+        raise _packed(BpeError.__name__, place + describe_fault(error)) from None
 
 
 def _packed(kind: str, message: str) -> WorkerError:
-    hide_reported_errors()
     text = message[:_LONGEST_MESSAGE]
     packed = base64.b64encode(text.encode("utf-8", "backslashreplace")).decode("ascii")
     return WorkerError(f"{text} <<beam-bpe:{kind}:{packed}>>")
@@ -100,18 +114,6 @@ def show_traceback(error: BaseException) -> None:
     """Print an error's traceback if the environment asks for it."""
     if os.environ.get(TRACEBACK_VARIABLE):
         sys.stderr.write("".join(traceback.format_exception(error)))
-
-
-def _unit_in_hand(error: BaseException) -> str:
-    """The unit that was worked on, for the beginning of a message; "" if there was none."""
-    trace = error.__traceback__
-    while trace is not None:
-        unit = trace.tb_frame.f_locals.get("unit")
-        if unit is not None and hasattr(unit, "ranges"):
-            files = ", ".join(sorted({part.file.path for part in unit.ranges})[:_NAMED_FILES])
-            return f"unit {unit.index} ({files}): "
-        trace = trace.tb_next
-    return ""
 
 
 def own_error(error: BaseException) -> BpeError | None:
@@ -204,3 +206,16 @@ def hide_reported_errors() -> None:
     for handler in {each for logger in loggers for each in logger.handlers}:
         if not any(isinstance(each, _ReportedErrorFilter) for each in handler.filters):
             handler.addFilter(_ReportedErrorFilter())
+
+
+def set_up_worker_logging() -> None:
+    """Print warnings alone, in one line each, in a worker process that the command starts.
+
+    Before Beam is imported, which says something then, and would set up logging by itself.
+    """
+    handler = logging.StreamHandler()
+    # Beam lowers the root logger to INFO while it starts; the handler is ours.
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
+    hide_reported_errors()

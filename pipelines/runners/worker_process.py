@@ -16,7 +16,7 @@ import grpc  # type: ignore[import-untyped]
 
 from bpe.backends.process_memory import bound_free_memory
 from pipelines.runners.parent_watchdog import end_with_driver
-from pipelines.runners.worker_errors import hide_reported_errors
+from pipelines.runners.worker_errors import set_up_worker_logging
 
 __all__ = ["main"]
 
@@ -25,12 +25,7 @@ def main() -> None:
     """Serve the runner until it closes the connection."""
     end_with_driver()
     bound_free_memory()
-    handler = logging.StreamHandler()
-    # Beam lowers the root logger to INFO while it starts; the handler is ours.
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    logging.basicConfig(handlers=[handler])
-    hide_reported_errors()
+    set_up_worker_logging()
     _end_with_connection()
     # Beam logs while it is imported, and would set up logging by itself.
     from apache_beam.runners.worker import sdk_worker_main  # noqa: PLC0415

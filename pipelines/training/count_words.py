@@ -153,8 +153,10 @@ class _CountUnit(beam.DoFn):
 
     def process(self, element: bytes) -> Iterator[tuple[int, bytes]]:
         """Count one unit; emission happens here, never in `finish_bundle` (Dask drops that)."""
-        with reported_errors():
-            yield from self._count(Unit.from_json(element))
+        with reported_errors() as work:
+            unit = Unit.from_json(element)
+            work.name = unit.describe()
+            yield from self._count(unit)
             give_back_memory(keep_bytes=KEPT_BYTES)
 
     def _count(self, unit: Unit) -> Iterator[tuple[int, bytes]]:

@@ -138,8 +138,9 @@ class _WriteRawUnit(beam.DoFn):
 
     def process(self, element: bytes) -> Iterator[tuple[int, int]]:
         """Write the shards of one unit."""
-        with reported_errors():
+        with reported_errors() as work:
             unit = Unit.from_json(element)
+            work.name = unit.describe()
             files = self._write(unit)
             give_back_memory(keep_bytes=KEPT_BYTES)
         yield unit.index, len(files)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import bpe
 import pipelines
 from bpe.tokenizer import Tokenizer
 from pipelines import ReadOptions
@@ -77,6 +78,15 @@ def test_every_public_name_is_found_and_listed() -> None:
     assert set(pipelines.__all__) <= set(dir(pipelines))
     with pytest.raises(AttributeError, match="no attribute 'CountTokens'"):
         pipelines.__getattr__("CountTokens")
+
+
+def test_every_name_of_the_library_is_found() -> None:
+    for name in bpe.__all__:
+        assert getattr(bpe, name) is not None
+    assert set(bpe.__all__) <= set(dir(bpe))
+    assert bpe.load_tokenizer == Tokenizer.load
+    with pytest.raises(AttributeError, match="no attribute 'Trainer'"):
+        bpe.__getattr__("Trainer")
 
 
 def test_importing_the_package_does_without_beam() -> None:

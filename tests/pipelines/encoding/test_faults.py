@@ -76,11 +76,13 @@ def test_a_fault_names_the_unit_in_hand(tmp_path: Path) -> None:
     read = ReadOptions()
     unit = make_plan(list_inputs([str(tmp_path / "a.txt")], read), read).units[0]
 
-    def work(unit: Any) -> None:
-        raise ZeroDivisionError(unit.index)
+    def fail() -> None:
+        with reported_errors() as work:
+            work.name = unit.describe()
+            raise ZeroDivisionError(unit.index)
 
-    with pytest.raises(Exception, match="<<beam-bpe") as raised, reported_errors():
-        work(unit)
+    with pytest.raises(Exception, match="<<beam-bpe") as raised:
+        fail()
     found = str(own_error(raised.value))
     assert found.startswith(f"unit 0 ({tmp_path / 'a.txt'}): ZeroDivisionError: 0")
 

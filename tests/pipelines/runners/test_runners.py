@@ -224,7 +224,7 @@ def test_all_dask_jobs_of_a_command_share_one_cluster(monkeypatch: pytest.Monkey
 
         def __init__(self, *, dashboard_address: str | None, preload: list[str]) -> None:
             assert dashboard_address is None
-            assert preload == ["pipelines"]
+            assert preload == ["pipelines.runners.dask_worker"]
             events.append("start")
 
         def close(self) -> None:
@@ -243,10 +243,23 @@ def test_all_dask_jobs_of_a_command_share_one_cluster(monkeypatch: pytest.Monkey
     assert events == ["start", "close"]
 
 
-def test_importing_beam_through_this_package_warns_of_nothing() -> None:
-    code = "import pipelines; pipelines.CountWords; import apache_beam"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "apitools" not in done.stderr
+def test_the_library_leaves_the_process_as_it_is() -> None:
+    """Importing it, and an error that a worker reports, change neither loggers nor streams."""
+    code = (
+        "import logging, sys\n"
+        "root, hooks, streams = logging.getLogger(), [*sys.meta_path], (sys.stdout, sys.stderr)\n"
+        "import pipelines\nfrom pipelines.runners.worker_errors import reported_errors\n"
+        "assert not root.filters and not root.handlers\n"
+        "pipelines.CountWords, pipelines.EncodeToBatches, pipelines.TrainBpe\n"
+        "try:\n    with reported_errors():\n        raise KeyError\n"
+        "except RuntimeError:\n    pass\n"
+        "assert not root.filters and not any(each.filters for each in root.handlers)\n"
+        "assert set(hooks) <= set(sys.meta_path) and (sys.stdout, sys.stderr) == streams\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from bpe.errors import SettingsError
-from pipelines.cli import command_line
 from pipelines.corpus.read_options import ReadOptions
 from pipelines.corpus.settings import digest_of
 from pipelines.shards.encode_settings import EncodeSettings
@@ -25,8 +23,10 @@ from pipelines.verify.verify_again import recorded_options
 from tests.pipelines.tampered_outputs import forge_rows, tamper
 
 Run = Callable[..., Any]
+Encoded = Callable[..., Path]
 Shards = list[list[dict[str, Any]]]
 
+ENCODE = ("--range-bytes", 2000, "--on-bad-record", "skip")
 GLOBAL = ("--shuffle", "global", "--shard-bytes", 4000)
 
 
@@ -42,33 +42,15 @@ def corpus(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def encoded(
-    corpus: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
-    """Encodes the corpus, once for each set of options."""
-    made: dict[tuple[object, ...], Path] = {}
-
-    def encode(*options: object) -> Path:
-        if options not in made:
-            made[options] = tmp_path_factory.mktemp("out") / "out"
-            command = ("encode", "--input", corpus, "--tokenizer", model_dir, *options)
-            where = ("--output", made[options], "--range-bytes", 2000, "--on-bad-record", "skip")
-            assert command_line.main([str(each) for each in (*command, *where)]) == 0
-        return made[options]
-
-    return encode
-
-
 @pytest.fixture
-def output(encoded: Callable[..., Path], tmp_path: Path) -> Path:
+def output(copied: Encoded) -> Path:
     """One of these, to be changed."""
-    return Path(shutil.copytree(encoded(), tmp_path / "copy"))
+    return copied()
 
 
 @pytest.mark.parametrize("options", [(), GLOBAL, ("--shuffle", "shard", "--compression", "zstd")])
 def test_all_units_give_the_same_bytes(
-    options: tuple[object, ...], encoded: Callable[..., Path], corpus: Path, run: Run
+    options: tuple[object, ...], encoded: Encoded, corpus: Path, run: Run
 ) -> None:
     folder = encoded(*options)
     manifest = read_manifest(str(folder))
@@ -82,7 +64,7 @@ def test_all_units_give_the_same_bytes(
 
 @pytest.mark.parametrize("options", [(), GLOBAL])
 def test_a_sample_of_the_units_is_named(
-    options: tuple[object, ...], encoded: Callable[..., Path], corpus: Path, run: Run
+    options: tuple[object, ...], encoded: Encoded, corpus: Path, run: Run
 ) -> None:
     done = run("verify", encoded(*options), "--input", corpus, "--units", 2)
     assert done.code == 0, done.err
@@ -105,10 +87,8 @@ def test_another_text_is_found_by_the_input_alone(output: Path, corpus: Path, ru
     assert "and encoding the input again gives " in done.err
 
 
-def test_another_unit_of_a_shuffle_is_found(
-    encoded: Callable[..., Path], corpus: Path, tmp_path: Path, run: Run
-) -> None:
-    folder = Path(shutil.copytree(encoded(*GLOBAL), tmp_path / "copy"))
+def test_another_unit_of_a_shuffle_is_found(copied: Encoded, corpus: Path, run: Run) -> None:
+    folder = copied(*GLOBAL)
     tamper(folder, lambda record: record["units"][0].update(spill_sha256="0" * 64))
     done = run("verify", folder, "--input", corpus, "--units", 1)
     assert done.code == 1
@@ -190,7 +170,7 @@ def test_it_says_what_it_cannot_compare(
         assert done.code == 0, done.err
 
 
-def test_settings_are_restored_whole(encoded: Callable[..., Path]) -> None:
+def test_settings_are_restored_whole(encoded: Encoded) -> None:
     manifest = read_manifest(str(encoded(*GLOBAL)))
     read = recorded_options(manifest)
     assert EncodeSettings.from_dict(manifest.settings, read).to_dict() == manifest.settings

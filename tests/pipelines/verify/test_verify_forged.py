@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from bpe.formats.model_directory import CONFIG_NAME
-from pipelines.cli import command_line
 from pipelines.storage.output_layout import MANIFEST, TOKENIZER_FOLDER, sidecar_of
 from tests.pipelines.tampered_outputs import forge_rows, seal, tamper
 
@@ -20,35 +19,18 @@ Run = Callable[..., Any]
 Shards = list[list[dict[str, Any]]]
 Encoded = Callable[..., Path]
 
+ENCODE = ("--input-format", "lines", "--range-bytes", 2000)
 PACK = ("--pack", 32, "--pad-id", 0, "--pack-mode", "best-fit")
 
 
 @pytest.fixture(scope="module")
-def encoded(
-    tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
-    """Encodes lines of two files, once for each set of options."""
+def corpus(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lines of two files."""
     folder = tmp_path_factory.mktemp("corpus")
     text = tiny.read_bytes()
     (folder / "a.txt").write_bytes(text[:6000])
     (folder / "b.txt").write_bytes(text[6000:9000])
-    made: dict[tuple[object, ...], Path] = {}
-
-    def encode(*options: object) -> Path:
-        if options not in made:
-            made[options] = tmp_path_factory.mktemp("out") / "out"
-            command = ("encode", "--input", folder, "--input-format", "lines", *options)
-            where = ("--tokenizer", model_dir, "--output", made[options], "--range-bytes", 2000)
-            assert command_line.main([str(each) for each in (*command, *where)]) == 0
-        return made[options]
-
-    return encode
-
-
-@pytest.fixture
-def copied(encoded: Encoded, tmp_path: Path) -> Encoded:
-    """The same, to be changed."""
-    return lambda *options: Path(shutil.copytree(encoded(*options), tmp_path / "copy"))
+    return folder
 
 
 def other_source(shards: Shards) -> None:

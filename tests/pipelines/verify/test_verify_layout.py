@@ -3,60 +3,39 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.cli import command_line
 from pipelines.verify import verify_packed, verify_shard
 from pipelines.verify.verify_output import verify_output
 from tests.pipelines.tampered_outputs import rewrite_rows, tamper
 
 Run = Callable[..., Any]
-SPLIT = ("--split", "train=0.5,test=0.5")
+Encoded = Callable[..., Path]
 
-
-def encode(source: Path, model: Path, output: Path, *options: object) -> None:
-    command = ("encode", "--input", source, "--input-format", "lines", "--tokenizer", model)
-    arguments = (*command, "--range-bytes", 3000, "--append-eos", 261, "--output", output)
-    assert command_line.main([str(each) for each in (*arguments, *options)]) == 0
-
-
-@pytest.fixture(scope="module")
-def packed(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Rows of 32 ids, the last one filled up with id 0."""
-    folder = tmp_path_factory.mktemp("packed")
-    (folder / "a.txt").write_bytes(tiny.read_bytes()[:6000])
-    options = ("--pack", 32, "--pad-id", 0, "--prepend-bos", 5)
-    encode(folder / "a.txt", model_dir, folder / "out", *options)
-    return folder / "out"
+ENCODE = ("--input-format", "lines", "--range-bytes", 3000, "--append-eos", 261)
+# Rows of 32 ids, the last one filled up with id 0.
+PACKED = ("--pack", 32, "--pad-id", 0, "--prepend-bos", 5)
+# Two splits of a global shuffle.
+DIVIDED = ("--split", "train=0.5,test=0.5", "--shuffle", "global")
 
 
 @pytest.fixture(scope="module")
-def divided(tiny: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two splits of a global shuffle."""
-    folder = tmp_path_factory.mktemp("divided")
-    (folder / "a.txt").write_bytes(tiny.read_bytes()[:6000])
-    encode(folder / "a.txt", model_dir, folder / "out", *SPLIT, "--shuffle", "global")
-    return folder / "out"
+def corpus(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Some lines."""
+    path = tmp_path_factory.mktemp("corpus") / "a.txt"
+    path.write_bytes(tiny.read_bytes()[:6000])
+    return path
 
 
-@pytest.fixture
-def copy(tmp_path: Path) -> Callable[[Path], Path]:
-    def copy_here(output: Path) -> Path:
-        return Path(shutil.copytree(output, tmp_path / "copy"))
-
-    return copy_here
-
-
-def test_it_says_what_it_checked_of_which_layout(packed: Path, divided: Path, run: Run) -> None:
-    out = run("verify", packed, "--full").out
+def test_it_says_what_it_checked_of_which_layout(encoded: Encoded, run: Run) -> None:
+    out = run("verify", encoded(*PACKED), "--full").out
     assert "BOS and EOS, padding, bytes of text" in out
     assert "whole documents encoded again" in out
-    out = run("verify", divided, "--full").out
+    out = run("verify", encoded(*DIVIDED), "--full").out
     assert "the split of each document" in out
     assert "the order of the shuffle" not in out
     assert "ids of documents in several rows" not in out
@@ -79,11 +58,12 @@ def test_it_says_when_the_sample_holds_nothing_to_encode_again(
 
 @pytest.mark.parametrize("kind", ["lines", "packed"])
 def test_the_sample_is_of_any_rows_and_the_same_each_time(
-    kind: str, tiny: Path, model_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, tiny: Path, model_dir: Path, tmp_path: Path, run: Run, monkeypatch: Any
 ) -> None:
     (tmp_path / "a.txt").write_bytes(tiny.read_bytes()[:60_000])
     options = ("--pack", 32, "--pad-id", 0) if kind == "packed" else ()
-    encode(tmp_path / "a.txt", model_dir, tmp_path / "out", *options)
+    command = ("encode", "--input", tmp_path / "a.txt", "--tokenizer", model_dir, *ENCODE)
+    assert run(*command, *options, "--output", tmp_path / "out").code == 0
     check = verify_packed.PackedCheck if kind == "packed" else verify_shard.ShardCheck
     encoded: list[int] = []
     texts = check._texts
@@ -169,11 +149,10 @@ def hidden_end(rows: list[dict[str, Any]]) -> None:
 def test_changed_packed_rows_are_found(
     change: Callable[[list[dict[str, Any]]], Any],
     expected: str,
-    packed: Path,
-    copy: Callable[[Path], Path],
+    copied: Encoded,
     run: Run,
 ) -> None:
-    output = copy(packed)
+    output = copied(*PACKED)
     rewrite_rows(output, change, 0)
     done = run("verify", output)
     assert done.code == 1
@@ -182,8 +161,8 @@ def test_changed_packed_rows_are_found(
 
 
 @pytest.mark.parametrize("name", ["lengths", "sources", "document_ids"])
-def test_nulls_are_found(name: str, packed: Path, copy: Callable[[Path], Path], run: Run) -> None:
-    output = copy(packed)
+def test_nulls_are_found(name: str, copied: Encoded, run: Run) -> None:
+    output = copied(*PACKED)
 
     def clear(rows: list[dict[str, Any]]) -> None:
         # Facts are taken from the first and the last row.
@@ -197,10 +176,8 @@ def test_nulls_are_found(name: str, packed: Path, copy: Callable[[Path], Path], 
         assert "holds nulls" in done.err
 
 
-def test_a_document_of_another_split_is_found(
-    divided: Path, copy: Callable[[Path], Path], run: Run
-) -> None:
-    output = copy(divided)
+def test_a_document_of_another_split_is_found(copied: Encoded, run: Run) -> None:
+    output = copied(*DIVIDED)
 
     def swap(rows: list[dict[str, Any]]) -> None:
         manifest = json.loads((output / "__beam-bpe__/manifest.json").read_bytes())
@@ -256,11 +233,10 @@ def change_split(manifest: dict[str, Any]) -> None:
 def test_changed_records_are_found(
     change: Callable[[dict[str, Any]], Any],
     expected: str,
-    divided: Path,
-    copy: Callable[[Path], Path],
+    copied: Encoded,
     run: Run,
 ) -> None:
-    output = copy(divided)
+    output = copied(*DIVIDED)
     tamper(output, change)
     done = run("verify", output)
     assert done.code == 1
@@ -271,9 +247,9 @@ def test_changed_records_are_found(
     "name", ["test/shard-00009-000.arrow", "__beam-bpe__/units/unit-00009.json"]
 )
 def test_files_that_the_manifest_does_not_know_are_found(
-    name: str, divided: Path, copy: Callable[[Path], Path], run: Run
+    name: str, copied: Encoded, run: Run
 ) -> None:
-    output = copy(divided)
+    output = copied(*DIVIDED)
     (output / name).write_bytes(b"")
     done = run("verify", output)
     assert done.code == 1

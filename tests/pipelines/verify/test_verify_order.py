@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipelines.cli import command_line
 from pipelines.storage.output_layout import MANIFEST
 from pipelines.storage.wording import counted
 from tests.pipelines.tampered_outputs import rewrite_rows, tamper
@@ -18,6 +16,8 @@ from tests.pipelines.tampered_outputs import rewrite_rows, tamper
 Run = Callable[..., Any]
 Rows = list[dict[str, Any]]
 Encoded = Callable[..., Path]
+
+ENCODE = ("--document-separator", "@@", "--range-bytes", 600)
 
 
 @pytest.fixture(scope="module")
@@ -29,31 +29,6 @@ def corpus(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "a.txt").write_bytes(b"@@".join(documents))
     (folder / "b.txt").write_bytes(b"@@".join([text[7000:9000], b"and", text[9000:9100]]))
     return folder
-
-
-@pytest.fixture(scope="module")
-def encoded(
-    corpus: Path, model_dir: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[..., Path]:
-    """Encodes the corpus, once for each set of options."""
-    made: dict[tuple[object, ...], Path] = {}
-
-    def encode(*options: object) -> Path:
-        if options not in made:
-            made[options] = tmp_path_factory.mktemp("out") / "out"
-            command = ("encode", "--input", corpus, "--tokenizer", model_dir)
-            arguments = (*command, "--output", made[options], "--document-separator", "@@")
-            sizes = ("--range-bytes", 600, *options)
-            assert command_line.main([str(each) for each in (*arguments, *sizes)]) == 0
-        return made[options]
-
-    return encode
-
-
-@pytest.fixture
-def copied(encoded: Encoded, tmp_path: Path) -> Encoded:
-    """The same, to be changed."""
-    return lambda *options: Path(shutil.copytree(encoded(*options), tmp_path / "copy"))
 
 
 def swap_within(rows: Rows) -> None:

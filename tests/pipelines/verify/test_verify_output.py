@@ -8,48 +8,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from pipelines.corpus.settings import digest_of
-from tests.pipelines.tampered_outputs import tamper
+from tests.pipelines.tampered_outputs import rewrite_rows, tamper
 
 Run = Callable[..., Any]
 
 
+MARKS = ("--append-eos", 261, "--prepend-bos", 261)
+ENCODE = ("--input-format", "lines", "--range-bytes", 3000, "--max-row-tokens", 20, *MARKS)
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lines, some of them longer than a row."""
+    path = tmp_path_factory.mktemp("corpus") / "a.txt"
+    path.write_bytes(tiny.read_bytes()[:9000])
+    return path
+
+
 @pytest.fixture
-def output(tiny: Path, model_dir: Path, tmp_path: Path, run: Run) -> Path:
+def output(copied: Callable[..., Path]) -> Path:
     """An encoded folder with several shards, BOS and EOS, and rows over several."""
-    source = tmp_path / "a.txt"
-    source.write_bytes(tiny.read_bytes()[:9000])
-    folder = tmp_path / "out"
-    done = run(
-        *("encode", "--input", source, "--input-format", "lines", "--tokenizer", model_dir),
-        *("--range-bytes", 3000, "--max-row-tokens", 20, "--append-eos", 261),
-        *("--prepend-bos", 261, "--output", folder),
+    return copied()
+
+
+def replace_ids(folder: Path, change: Callable[[list[int]], list[int]]) -> None:
+    """Change the first row's ids, and make all hashes agree with it."""
+    rewrite_rows(
+        folder, lambda rows: rows[0].update(input_ids=change(rows[0]["input_ids"])), shard=0
     )
-    assert done.code == 0, done.err
-    return folder
-
-
-def rewrite_shard(folder: Path, change: Callable[[pa.Table], pa.Table]) -> None:
-    """Change the first shard's rows and make all hashes agree with it."""
-    path = folder / "shard-00000-000.arrow"
-    with pa.memory_map(str(path)) as file:
-        table = change(pa.ipc.open_file(file).read_all())
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(table)
-    path.write_bytes(sink.getvalue())
-    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
-    tamper(folder, lambda manifest: manifest["shards"][0].update(sha256=sha256))
-
-
-def replace_ids(table: pa.Table, change: Callable[[list[int]], list[int]]) -> pa.Table:
-    rows = table["input_ids"].to_pylist()
-    rows[0] = change(rows[0])
-    kind = table.schema.field("input_ids")
-    return table.set_column(0, kind, pa.array(rows, kind.type))
 
 
 @pytest.mark.parametrize("full", [[], ["--full"]])
@@ -79,24 +68,24 @@ def test_a_missing_shard_is_found(output: Path, run: Run) -> None:
 
 def test_other_ids_of_the_same_number_are_found_by_encoding_again(output: Path, run: Run) -> None:
     # ' t' + 'he' spelled with single bytes decodes to the same text.
-    rewrite_shard(output, lambda table: replace_ids(table, lambda ids: [ids[0], 83, *ids[2:]]))
+    replace_ids(output, lambda ids: [ids[0], 83, *ids[2:]])
     # One token for another of as many bytes: the text simply differs.
     assert run("verify", output).code == 0
-    rewrite_shard(output, lambda table: replace_ids(table, lambda ids: [ids[0], 71, 68, *ids[3:]]))
+    replace_ids(output, lambda ids: [ids[0], 71, 68, *ids[3:]])
     done = run("verify", output)
     assert done.code == 1
     assert "row 0" in done.err
 
 
 def test_an_id_that_is_none_is_found(output: Path, run: Run) -> None:
-    rewrite_shard(output, lambda table: replace_ids(table, lambda ids: [ids[0], 5000, *ids[2:]]))
+    replace_ids(output, lambda ids: [ids[0], 5000, *ids[2:]])
     done = run("verify", output)
     assert done.code == 1
     assert "id 5000" in done.err
 
 
 def test_a_lost_row_is_found(output: Path, run: Run) -> None:
-    rewrite_shard(output, lambda table: table.slice(1))
+    rewrite_rows(output, lambda rows: rows.pop(0), shard=0)
     done = run("verify", output)
     assert done.code == 1
     assert "rows" in done.err

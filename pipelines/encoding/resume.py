@@ -52,7 +52,7 @@ from pipelines.storage.output_layout import (
 from pipelines.storage.output_names import SHARD_FILE, sidecar_name, spill_name, unit_record_name
 from pipelines.storage.run_folder import Claim, Run, refuse_changes
 from pipelines.storage.wording import counted, describe_differences
-from schemas.run_record import InputRecord, RunRecord
+from schemas.run_record import RunRecord
 from schemas.sidecars import Manifest, UnitTotals
 
 __all__ = [
@@ -80,8 +80,9 @@ class EncodeFolder(Run[Manifest]):
             # A run that failed at once, say by a wrong setting, is not in the way of the right one.
             return Claim()
         _refuse_other_settings(self.output, earlier, self.wanted)
-        changed = _changed_files(earlier.inputs, self.wanted.inputs)
-        if changed:
+        before = {each["path"]: each["identity"] for each in earlier.inputs}
+        now = {each["path"]: each["identity"] for each in self.wanted.inputs}
+        if changed := [path for path in now if before.get(path) != now[path]]:
             files = counted(len(changed), "input file")
             return Claim("resumed", (f"{files} changed since, such as {changed[0]}",))
         if not exists(join(self.output, MANIFEST)):
@@ -147,11 +148,6 @@ def _find_manifest(output: str, settings: EncodeSettings) -> Manifest | str:
     return manifest if same else f"{folder} is not the tokenizer of the shards"
 
 
-def _changed_files(old: list[InputRecord], new: list[InputRecord]) -> list[str]:
-    before = {entry["path"]: entry["identity"] for entry in old}
-    return [entry["path"] for entry in new if before.get(entry["path"]) != entry["identity"]]
-
-
 def _refuse_other_settings(output: str, earlier: RunRecord, wanted: RunRecord) -> None:
     refuse_changes(
         f"--output {output}: holds shards made with other settings",
@@ -183,12 +179,10 @@ def _holds_nothing(output: str) -> bool:
 
 def _splits_before(output: str) -> set[str]:
     """Folders of the shards of the run that is overwritten; of a damaged record, none are known."""
-    try:
-        earlier = find_run(output)
-    except OutputError:
-        earlier = None
-    splits = earlier.settings.get("splits") if earlier is not None else None
-    return {"", *(str(split[0]) for split in splits or [])}
+    with suppress(OutputError):
+        if (earlier := find_run(output)) is not None:
+            return {"", *(str(split[0]) for split in earlier.settings.get("splits") or [])}
+    return {""}
 
 
 def _remove_old_files(output: str, split_names: set[str]) -> None:

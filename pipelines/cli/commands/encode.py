@@ -70,20 +70,20 @@ def run(arguments: Namespace) -> int:
         steps = _Job(arguments, options, encoding, dask)
         if not encoding.found.finished:
             steps.run()
-    return _tell_end(encoding, watch, steps)
+    _tell_end(encoding, watch, steps)
+    return 0
 
 
-def _tell_end(encoding: EncodeRun, watch: Stopwatch, steps: _Job) -> int:
+def _tell_end(encoding: EncodeRun, watch: Stopwatch, steps: _Job) -> None:
     output = encoding.output
     manifest = encoding.manifest or read_manifest(output)
     if encoding.found.finished:
         job.note(f"{output} is finished, with equal settings and input: nothing to do")
         _print_summary(output, manifest, None)
-        return 0
+        return
     metrics = read_metrics(steps.results)
     resumed = encoding.kept > 0
     _print_summary(output, manifest, watch.seconds, resumed=resumed, metrics=metrics)
-    return 0
 
 
 @dataclass(frozen=True)

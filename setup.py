@@ -7,6 +7,8 @@ Environment variables (all optional, none is read at run time):
     BPE_DEBUG_BUILD=1         debug symbols, light optimisation, warnings are errors
     BPE_SANITIZE=address,undefined    instrument for these sanitizers (implies debug symbols)
     BPE_BUILD_JOBS=N          compiler processes at once (default: the number of cores)
+    BPE_JOIN_BINDINGS=1       compile all files that include pybind11 as one: a build from nothing
+                              is sooner done, one after a change later
 """
 
 from __future__ import annotations
@@ -66,6 +68,25 @@ def sources_in(folder: Path) -> list[str]:
     return [f for f in sources if X86_64 or not f.endswith(tuple(X86_FILE_FLAGS))]
 
 
+def join_bindings(name: str, sources: list[str]) -> list[str]:
+    """The sources with one file in place of those that include pybind11, if that is switched on.
+
+    Most of the time that such a file takes goes into pybind11's own headers.
+    """
+    bindings = [f for f in sources if is_binding(f)]
+    if not switched_on("BPE_JOIN_BINDINGS"):
+        return sources
+    joined = Path("build") / "python" / f"{name}.cc"
+    joined.parent.mkdir(parents=True, exist_ok=True)
+    joined.write_text("".join(f'#include "{Path(f).resolve()}"\n' for f in bindings))
+    return [str(joined), *(f for f in sources if f not in bindings)]
+
+
+def is_binding(source: str) -> bool:
+    """True of a file that includes pybind11's headers."""
+    return Path(source).parent.name == "python" or source.endswith("python_module.cc")
+
+
 def all_headers() -> list[Path]:
     """Every header that a source file may include."""
     return sorted(f for folder in (CORE_FOLDER, IO_FOLDER) for f in folder.rglob("*.h"))
@@ -73,7 +94,7 @@ def all_headers() -> list[Path]:
 
 def flags_of_file(source: str) -> list[str]:
     """The flags that this source file needs beside those of all files."""
-    if Path(source).parent.name == "python" or source.endswith("python_module.cc"):
+    if is_binding(source):
         # pybind11's headers shadow names of their own. A thread that is ended unwinds without an
         # exception object, which UBSan takes for a reference to null wherever it is caught.
         return ["-Wno-shadow", *(["-fno-sanitize=null"] if os.environ.get("BPE_SANITIZE") else [])]
@@ -154,7 +175,7 @@ def native_build() -> dict[str, Any]:
     extensions = [
         Pybind11Extension(
             name,
-            sources,
+            join_bindings(name, sources),
             cxx_std=17,
             include_dirs=[str(CORE_FOLDER), str(IO_FOLDER)],
             extra_compile_args=compile_flags,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,69 +24,14 @@ from pipelines.corpus.parquet import read_parquet
 from pipelines.corpus.plan import make_plan
 from pipelines.corpus.read_documents import read_unit
 from pipelines.corpus.rejects import Rejects
-from schemas.documents import DOCUMENT_PIECES
-
-TEXTS = ["first", "zweites é", "", "日本語 🎉", " \n", "a" * 300, "last\0"] * 5
-IDS = [f"x/{number}" for number in range(len(TEXTS))]
-
-
-def write_parquet(path: Path, table: pa.Table, rows: int, **options: Any) -> None:
-    pq.write_table(table, path, row_group_size=rows, **options)
-
-
-def write_arrow(path: Path, table: pa.Table, rows: int, *, packed: str | None = None) -> None:
-    options = pa.ipc.IpcWriteOptions(compression=packed)
-    with pa.ipc.new_file(path, table.schema, options=options) as writer:
-        writer.write_table(table, max_chunksize=rows)
-
-
-def write_stream(path: Path, table: pa.Table, rows: int, *, legacy: bool = False) -> None:
-    options = pa.ipc.IpcWriteOptions(use_legacy_format=legacy)
-    with pa.ipc.new_stream(path, table.schema, options=options) as writer:
-        writer.write_table(table, max_chunksize=rows)
-
-
-Writer = Callable[..., None]
-WRITERS: dict[str, tuple[Writer, dict[str, Any]]] = {
-    "a.parquet": (write_parquet, {}),
-    "plain.parquet": (write_parquet, {"use_dictionary": False, "compression": "none"}),
-    "v2.parquet": (write_parquet, {"data_page_version": "2.0", "compression": "zstd"}),
-    "delta.parquet": (
-        write_parquet,
-        {"use_dictionary": False, "column_encoding": {"text": "DELTA_LENGTH_BYTE_ARRAY"}},
-    ),
-    "a.arrow": (write_arrow, {}),
-    "packed.feather": (write_arrow, {"packed": "lz4"}),
-    "zstd.ipc": (write_arrow, {"packed": "zstd"}),
-    "stream.arrow": (write_stream, {}),
-    "a.arrows": (write_stream, {}),
-    "legacy.arrows": (write_stream, {"legacy": True}),
-}
-writers = pytest.mark.parametrize("name", WRITERS)
-
-
-def write(folder: Path, name: str, table: pa.Table, rows: int) -> Path:
-    writer, options = WRITERS[name]
-    path = folder / name
-    writer(path, table, rows, **options)
-    return path
-
-
-def read(path: Path | str, unit_bytes: int = 1, **options: Any) -> list[tuple[str, int, bytes]]:
-    """Id, place and text of each document."""
-    read_options = ReadOptions(**options)
-    plan = make_plan(list_inputs([str(path)], read_options), read_options, unit_bytes=unit_bytes)
-    finder = CutFinder(get_scheme("gpt2"))
-    found: list[tuple[str, int, bytes]] = []
-    for unit in plan.units:
-        rejects = Rejects(unit, read_options)
-        for batch in read_unit(unit, read_options, finder, rejects):
-            assert batch.schema.equals(DOCUMENT_PIECES, check_metadata=True)
-            batch.validate(full=True)
-            rows = batch.to_pylist()
-            assert all(row["is_first"] and row["is_last"] and not row["part"] for row in rows)
-            found += [(row["document_id"], row["byte_start"], row["text"]) for row in rows]
-    return found
+from tests.pipelines.written_tables import (
+    IDS,
+    TEXTS,
+    read,
+    write,
+    write_arrow,
+    writers,
+)
 
 
 @writers
@@ -314,84 +258,6 @@ def test_rows_of_batches_are_told_without_reading_them(
     assert [batch_rows(read_at, place) for place in places] == sizes
     reader = pa.ipc.open_file(data)
     assert [reader.get_batch(index).num_rows for index in range(len(sizes))] == sizes
-
-
-def damaged(data: bytes) -> Iterator[bytes]:
-    random = np.random.default_rng(3)
-    for place in random.integers(0, len(data), 150).tolist():
-        changed = bytearray(data)
-        changed[place] ^= int(random.integers(1, 256))
-        yield bytes(changed)
-
-
-def what_is_left(path: Path, range_bytes: int) -> tuple[list[Any], Counter[str], list[bytes]]:
-    """Of a damaged file: documents, what was set aside, and the record of it."""
-    read_options = ReadOptions(range_bytes=range_bytes, on_bad_file="skip", on_bad_record="skip")
-    plan = make_plan(list_inputs([str(path)], read_options), read_options, unit_bytes=1)
-    documents: list[Any] = []
-    counts: Counter[str] = Counter()
-    records: list[bytes] = []
-    came = 0
-    for unit in plan.units:
-        rejects = Rejects(unit, read_options)
-        for batch in read_unit(unit, read_options, CutFinder(get_scheme("gpt2")), rejects):
-            documents += batch.select(["document_id", "text"]).to_pylist()
-        counts += rejects.counts
-        records += rejects.to_jsonl().splitlines()
-        came += rejects.documents_in
-    assert came == len(documents) + counts.total() - counts["bad_file"]
-    return documents, counts, records
-
-
-@pytest.mark.one_in(5)
-@pytest.mark.parametrize("name", ["a.parquet", "packed.parquet", "a.arrow", "zstd.ipc", "d.arrow"])
-def test_what_is_left_out_of_a_damaged_file_does_not_depend_on_ranges(
-    name: str, tmp_path: Path
-) -> None:
-    text = pa.array(TEXTS).dictionary_encode() if name == "d.arrow" else pa.array(TEXTS)
-    table = pa.table({"text": text, "n": range(len(TEXTS))})
-    path = tmp_path / name
-    if name.endswith("parquet"):
-        kind = "zstd" if name == "packed.parquet" else "none"
-        pq.write_table(
-            table, path, row_group_size=9, compression=kind, write_page_checksum=kind == "none"
-        )
-    else:
-        write_arrow(path, table, 9, packed="zstd" if name == "zstd.ipc" else None)
-    seen: Counter[str] = Counter()
-    data = path.read_bytes()
-    # Not of Parquet's footer, at some damages of which Arrow ends the process.
-    footer = int.from_bytes(data[-8:-4], "little") + 8 if name.endswith("parquet") else 0
-    for changed in damaged(data[: len(data) - footer]):
-        path.write_bytes(changed + data[len(changed) :])
-        whole = what_is_left(path, 1 << 20)
-        assert what_is_left(path, len(data) // 4) == whole
-        seen.update(whole[1].keys())
-        if whole[1].total() == whole[1]["bad_part"]:
-            assert len(whole[0]) + whole[1]["bad_part"] == len(TEXTS)
-    assert seen["bad_part"] > 4
-
-
-@pytest.mark.parametrize("name", ["a.parquet", "plain.parquet", "a.arrow", "zstd.ipc", "a.arrows"])
-def test_damage_is_an_error_or_changes_only_bytes(name: str, tmp_path: Path) -> None:
-    """Nothing but text can change unnoticed, and no damage ends the process."""
-    table = pa.table({"text": TEXTS, "n": range(len(TEXTS))})
-    if name.endswith("parquet"):
-        pq.write_table(table, tmp_path / name, row_group_size=9, write_page_checksum=True)
-    else:
-        write(tmp_path, name, table, 9)
-    path = tmp_path / name
-    noticed = 0
-    for changed in damaged(path.read_bytes()):
-        path.write_bytes(changed)
-        try:
-            read(path)
-        except BadFileError as error:
-            assert str(path) in str(error)  # noqa: PT017  it may also be read
-            noticed += 1
-        except ValueError:
-            noticed += 1  # a null, say
-    assert noticed
 
 
 def test_a_file_is_named_by_what_it_holds(tmp_path: Path) -> None:

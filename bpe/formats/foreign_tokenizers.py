@@ -102,7 +102,6 @@ def _describe_other_json(document: Mapping[str, Any]) -> tuple[str, str] | None:
 def _describe_bpe(document: Mapping[str, Any], model: Mapping[str, Any]) -> tuple[str, str] | None:
     suffix, prefix = model.get("end_of_word_suffix"), model.get("continuing_subword_prefix")
     steps = _step_types(document.get("pre_tokenizer"), "pretokenizers")
-    splits = steps.count("Split")
     found = None
     if model.get("byte_fallback") is True:
         found = "SentencePiece-style BPE with byte fallback"
@@ -112,10 +111,8 @@ def _describe_bpe(document: Mapping[str, Any], model: Mapping[str, Any]) -> tupl
         found = f"BPE with continuing-subword prefix {prefix[:40]}"
     elif "Metaspace" in [*steps, *_step_types(document.get("decoder"), "decoders")]:
         found = "SentencePiece-style BPE (Metaspace)"
-    elif "ByteLevel" in steps and splits > 1:
-        found = f"byte-level BPE with {splits} Split steps, one after another"
-    elif "ByteLevel" in steps and set(steps) - {"Split", "ByteLevel"}:
-        found = f"byte-level BPE after other steps ({', '.join(steps)[:80]})"
+    elif "ByteLevel" in steps[:-1]:
+        found = f"byte-level BPE with steps behind ByteLevel ({', '.join(steps)[:80]})"
     elif "ByteLevel" not in steps:
         found = "BPE over characters, and not over bytes"
     return None if found is None else (found, _BY_LIBRARY)

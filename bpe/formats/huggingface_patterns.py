@@ -14,15 +14,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bpe.errors import SettingsError
+from bpe.pretokenizing.chains import Step
 from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
+from bpe.pretokenizing.user_patterns import MOST_CHARACTERS
 
 __all__ = [
+    "DIGIT",
+    "PUNCTUATION",
     "find_difference",
+    "from_huggingface_pattern",
     "is_published_cl100k",
     "render_pre_tokenizer",
     "scheme_name_of",
     "to_huggingface_pattern",
 ]
+
+DIGIT = r"\p{N}"
+PUNCTUATION = r"[!-/:-@\[-`{-~\p{P}]"
+"""What the library's steps of these names look for."""
 
 # Possessive quantifiers and anchors are read differently, or not at all, by other libraries. Here
 # they can be left out: nothing behind a part of these patterns fails after it, or what it gives
@@ -48,7 +57,14 @@ _PUBLISHED: Mapping[str, str] = {
     get_scheme("cl100k").pattern.replace(r"\p{N}{1,3}+", r"\p{N}{1,3}"): "cl100k",
 }
 
+_NAMES = {get_scheme(name).pattern: name for name in SCHEME_NAMES if name != "none"}
+
 _POSSESSIVE_INTERVAL = re.compile(r"\{\d*,?\d*\}\+")
+# Written as the first where a class holds another: the `regex` module then nests as Oniguruma does.
+_NESTED = "(?V1)"
+_SET_OPERATIONS = re.compile(r"--|\|\||~~")  # of that version of its syntax alone
+_CLASS_START = re.compile(r"\[\^?\]?")
+_LINE_ENDS = ("^", "$")  # of each line for Oniguruma
 _SAFE_END = r"\s++$"
 # Not \w and \b: superscript digits and joiners are word characters for one of the two alone.
 _ESCAPES_READ_ALIKE = frozenset("pPsSdDnrtfvxu")
@@ -58,6 +74,7 @@ _DIFFERENCES = {
     "$": "$: Oniguruma matches it at every line's end, the `regex` module at the text's end",
     "(?m": "(?m: Oniguruma lets . match newlines, the `regex` module lets ^ and $ match at lines",
     "[": "[ inside a character class: Oniguruma nests classes, the `regex` module does not",
+    "[:": "[: inside a character class: a class by name for Oniguruma alone",
     "&&": "&& inside a character class: Oniguruma intersects, the `regex` module does not",
 }
 
@@ -79,25 +96,39 @@ def is_published_cl100k(steps: Sequence[Any], tokens: Iterable[bytes]) -> bool:
     return list(steps) == _published_cl100k() and not any(map(_SPACES_AFTER_NEWLINE.search, tokens))
 
 
-def render_pre_tokenizer(scheme: Scheme, tokens: Iterable[bytes]) -> dict[str, Any]:
+def render_pre_tokenizer(
+    scheme: Scheme, tokens: Iterable[bytes], *, adds_space: bool = False
+) -> dict[str, Any]:
     """Pre-tokenizer of tokenizer.json, in the form that is published for the scheme.
 
-    tokens: the bytes of all tokens. Raises `SettingsError` as `to_huggingface_pattern` does.
+    tokens: the bytes of all tokens. adds_space: whether a space goes before each text. Raises
+    `SettingsError` as `to_huggingface_pattern` does.
     """
-    if scheme.name in {"gpt2", "none"}:
-        return _byte_level(use_regex=scheme.name == "gpt2")
     steps = _published_cl100k()
-    if scheme.name != "cl100k" or not is_published_cl100k(steps, tokens):
-        pattern = {"Regex": to_huggingface_pattern(scheme)}
-        split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
-        steps = [split, _byte_level()]
-    return {"type": "Sequence", "pretokenizers": steps}
+    if scheme.name != "cl100k" or not is_published_cl100k(steps, tokens) or adds_space:
+        uses_regex = scheme.steps[-1:] == get_scheme("gpt2").steps
+        before = scheme.steps[:-1] if uses_regex else scheme.steps
+        steps = [_render_step(step) for step in before]
+        steps.append(_byte_level(adds_space=adds_space, use_regex=uses_regex))
+    return {"type": "Sequence", "pretokenizers": steps} if len(steps) > 1 else steps[0]
 
 
-def _byte_level(*, trim_offsets: bool = True, use_regex: bool = False) -> dict[str, Any]:
+def _render_step(step: Step) -> dict[str, Any]:
+    behavior = step.behavior.title().replace("_", "")
+    if step.pattern == PUNCTUATION and not step.invert:
+        return {"type": "Punctuation", "behavior": behavior}
+    if step == Step(DIGIT, "contiguous"):
+        return {"type": "Digits", "individual_digits": False}
+    pattern = {"Regex": to_huggingface_pattern(step.pattern)}
+    return {"type": "Split", "pattern": pattern, "behavior": behavior, "invert": step.invert}
+
+
+def _byte_level(
+    *, trim_offsets: bool = True, use_regex: bool = False, adds_space: bool = False
+) -> dict[str, Any]:
     return {
         "type": "ByteLevel",
-        "add_prefix_space": False,
+        "add_prefix_space": adds_space,
         "trim_offsets": trim_offsets,
         "use_regex": use_regex,
     }
@@ -109,17 +140,56 @@ def _published_cl100k() -> list[dict[str, Any]]:
     return [split, _byte_level(trim_offsets=False)]
 
 
-def to_huggingface_pattern(scheme: Scheme) -> str:
+def to_huggingface_pattern(pattern: str) -> str:
     """Write a scheme's pattern for Oniguruma; `SettingsError` if it would match something else."""
-    if scheme.is_named:
-        return _WRITTEN.get(scheme.name, scheme.pattern)
-    difference = find_difference(scheme.pattern)
-    if difference is not None:
-        raise SettingsError(
-            f"pre-tokenizer {scheme.name!r} cannot be written to tokenizer.json: {difference}; "
-            "write the pattern without it"
-        )
-    return scheme.pattern
+    name = _NAMES.get(pattern)
+    if name is not None:
+        return _WRITTEN.get(name, pattern)
+    written = pattern.removeprefix(_NESTED)
+    for mark in _LINE_ENDS:
+        written = written.replace(f"(?m:{mark})", mark)
+    if from_huggingface_pattern(written) == (pattern, None):
+        return written
+    difference = find_difference(pattern) or "its flags"
+    raise SettingsError(
+        f"pre-tokenizer {pattern!r} cannot be written to tokenizer.json: {difference}; "
+        "write the pattern without it"
+    )
+
+
+def from_huggingface_pattern(pattern: str) -> tuple[str, str | None]:
+    r"""A file's pattern for the `regex` module, and what the two read differently all the same.
+
+    >>> from_huggingface_pattern(r"\s+$|[a-z&&[^b]]")
+    ('(?V1)\\s+(?m:$)|[a-z&&[^b]]', None)
+    """
+    if len(pattern) > MOST_CHARACTERS or find_difference(pattern) is None:
+        return pattern, None
+    parts: list[str] = []
+    position, depth, nests = 0, 0, False
+    while position < len(pattern):
+        size, difference, mark = 1, None, pattern[position]
+        if mark == "\\":
+            size, difference = 2, _escape_difference(pattern[position + 1 : position + 2])
+        elif mark == "[":
+            nests |= depth > 0
+            depth += 1
+            size = len(_CLASS_START.match(pattern, position).group())  # type: ignore[union-attr]
+            difference = _DIFFERENCES["[:"] if pattern.startswith("[:", position) else None
+        elif mark == "]" and depth:
+            depth -= 1
+        elif depth:
+            nests |= pattern.startswith("&&", position)
+        elif mark not in _LINE_ENDS:
+            difference = _difference_at(pattern[position:], in_class=False)
+        if difference is not None:
+            return pattern, difference
+        part = pattern[position : position + size]
+        parts.append(f"(?m:{part})" if part in _LINE_ENDS and not depth else part)
+        position += size
+    if nests and _SET_OPERATIONS.search(pattern):
+        return pattern, _DIFFERENCES["["]
+    return _NESTED * nests + "".join(parts), None
 
 
 def find_difference(pattern: str) -> str | None:
@@ -136,9 +206,9 @@ def find_difference(pattern: str) -> str | None:
             position += len(_SAFE_END)
             continue
         if rest[0] == "\\":
-            escape = rest[1:2]
-            if escape.isalnum() and escape not in _ESCAPES_READ_ALIKE:
-                return rf"\{escape}: not an escape that both read alike"
+            difference = _escape_difference(rest[1:2])
+            if difference is not None:
+                return difference
             position += 2
             continue
         found = _difference_at(rest, in_class=class_depth > 0)
@@ -152,6 +222,12 @@ def find_difference(pattern: str) -> str | None:
         if rest[0] == "]":
             class_depth = 0
         position += 1
+    return None
+
+
+def _escape_difference(escape: str) -> str | None:
+    if escape.isalnum() and escape not in _ESCAPES_READ_ALIKE:
+        return rf"\{escape}: not an escape that both read alike"
     return None
 
 

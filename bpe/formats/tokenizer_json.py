@@ -16,7 +16,7 @@ from bpe.encoding.added_tokens import AddedToken
 from bpe.encoding.printable_bytes import from_printable, to_printable
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.encoding.vocabulary_checks import MAX_ID
-from bpe.errors import ModelFileError, SettingsError, VocabularyError
+from bpe.errors import ModelFileError, VocabularyError
 from bpe.formats.file_access import decode_text, parse_json_object, read_file, shown, write_file
 from bpe.formats.foreign_tokenizers import describe_bytes, describe_document
 from bpe.formats.gpt2_files import (
@@ -26,18 +26,23 @@ from bpe.formats.gpt2_files import (
     parse_vocab,
 )
 from bpe.formats.huggingface_patterns import (
-    find_difference,
-    is_published_cl100k,
     render_pre_tokenizer,
-    scheme_name_of,
 )
+from bpe.formats.pre_tokenizers import read_pre_tokenizer
 from bpe.formats.sentencepiece_bpe import (
     character_steps,
     model_of_vocab,
     render_character_parts,
     spell_token,
 )
-from bpe.pretokenizing.schemes import Scheme, get_scheme
+from bpe.formats.tokenizer_fields import (
+    UnsupportedFileError,
+    flag,
+    member,
+    refuse_unless,
+    steps_of,
+)
+from bpe.pretokenizing.normalizers import normalizer_spec
 
 __all__ = [
     "UnsupportedFileError",
@@ -59,6 +64,7 @@ _MODEL_VALUES: Mapping[str, tuple[object, ...]] = {
     "continuing_subword_prefix": (None, ""),
     "end_of_word_suffix": (None, ""),
 }
+_SPACE_BEFORE = ("PrependMissing", " ")  # ByteLevel's add_prefix_space, as a normalizer
 # Of an added token; what a file does not say is false.
 _FLAGS = dict.fromkeys(("special", "normalized", "lstrip", "rstrip", "single_word"), False)
 
@@ -68,7 +74,8 @@ def read_tokenizer_json(path: PathLike) -> TokenizerModel:
 
     Ids are the file's, rank is a merge's index. `ignore_merges` becomes `whole_piece`; added
     tokens keep their flags; the post-processor is recorded and never applied; NFC is honoured.
-    A pattern that is no named scheme's is read as `regex:PATTERN`, with a `UserWarning`.
+    Steps that are no named scheme are read as `regex:PATTERN` or `chain:STEPS`, with a
+    `UserWarning`.
 
     Raises `ModelFileError` that names the file, the setting and its value.
     """
@@ -89,33 +96,33 @@ def parse_tokenizer_json(data: bytes, path: PathLike) -> TokenizerModel:
         raise UnsupportedFileError(f"{refusal}{found}; {remedy}") from None
 
 
-class UnsupportedFileError(ModelFileError):
-    """The file asks for what the core cannot do exactly; another library may."""
-
-    remedy = "give a file without it, or take it out if your texts do not need it"
-
-
 def _read_document(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:
     _check_truncation(document, path)
     if _is_over_characters(document):
         return _read_characters(document, path)
     _check_decoder(document.get("decoder"), path)
-    model = _member(document, "model", dict, path)
+    model = member(document, "model", dict, path)
     for setting, allowed in _MODEL_VALUES.items():
         value = model.get(setting)
-        _refuse_unless(value in allowed, path, f"model.{setting}", value)
-    vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+        refuse_unless(value in allowed, path, f"model.{setting}", value)
+    vocab = parse_vocab(member(model, "vocab", dict, path), path)
     vocab.pop("", None)  # an entry that some files have: no text can be encoded to it
+    tokens = (from_printable(text) or b"" for text in vocab)
+    scheme, adds_space = read_pre_tokenizer(document.get("pre_tokenizer"), tokens, path)
+    added = _read_added_tokens(document.get("added_tokens"), vocab, path)
+    # The space goes before texts after both passes, what is a normalizer here before the second.
+    late = [token for token in added if token.normalized and adds_space]
+    refuse_unless(not late, path, "added_tokens: normalized, with add_prefix_space", late[:1])
     try:
         return build_model(
             vocab,
-            _read_merges(_member(model, "merges", list, path), path),
-            _read_added_tokens(document.get("added_tokens"), vocab, path),
-            scheme=_read_scheme(document.get("pre_tokenizer"), vocab, path),
+            _read_merges(member(model, "merges", list, path), path),
+            added,
+            scheme=scheme,
             vocab_name=f"{path} (model.vocab)",
             merges_name=f"{path} (model.merges)",
-            whole_piece=_flag(model, "ignore_merges", "model", path, default=False),
-            normalizer=_read_normalizer(document.get("normalizer"), path),
+            whole_piece=flag(model, "ignore_merges", "model", path, default=False),
+            normalizer=_read_normalizer(document.get("normalizer"), path, adds_space=adds_space),
             post_processor=document.get("post_processor"),
         )
     except VocabularyError as error:
@@ -141,29 +148,29 @@ def _is_over_characters(document: Mapping[str, Any]) -> bool:
 
 
 def _read_characters(document: Mapping[str, Any], path: PathLike) -> TokenizerModel:
-    model = _member(document, "model", dict, path)
+    model = member(document, "model", dict, path)
     for setting, allowed in _MODEL_VALUES.items():
         value = model.get(setting)
         is_set = setting in ("unk_token", "fuse_unk", "byte_fallback")
-        _refuse_unless(is_set or value in allowed, path, f"model.{setting}", value)
-    ignores = _flag(model, "ignore_merges", "model", path, default=False)
-    _refuse_unless(not ignores, path, "model.ignore_merges", ignores)
+        refuse_unless(is_set or value in allowed, path, f"model.{setting}", value)
+    ignores = flag(model, "ignore_merges", "model", path, default=False)
+    refuse_unless(not ignores, path, "model.ignore_merges", ignores)
     normalizer, pre_tokenizer = document.get("normalizer"), document.get("pre_tokenizer")
     steps = character_steps(
-        _steps_of(normalizer, "normalizers", "normalizer", path) if normalizer else [],
-        _steps_of(pre_tokenizer, "pretokenizers", "pre_tokenizer", path) if pre_tokenizer else [],
+        steps_of(normalizer, "normalizers", "normalizer", path) if normalizer else [],
+        steps_of(pre_tokenizer, "pretokenizers", "pre_tokenizer", path) if pre_tokenizer else [],
     )
-    _refuse_unless(steps is not None, path, "normalizer with pre_tokenizer", pre_tokenizer)
+    refuse_unless(steps is not None, path, "normalizer with pre_tokenizer", pre_tokenizer)
     normalizing, cuts_at_blanks = steps or ([], False)
-    vocab = parse_vocab(_member(model, "vocab", dict, path), path)
+    vocab = parse_vocab(member(model, "vocab", dict, path), path)
     added = _read_added_tokens(document.get("added_tokens"), vocab, path)
     # Metaspace sees texts after both passes, and what is a normalizer here goes before the second.
     late = [token for token in added if token.normalized and not normalizer]
-    _refuse_unless(not late, path, "added_tokens: normalized, with Metaspace", late[:1])
+    refuse_unless(not late, path, "added_tokens: normalized, with Metaspace", late[:1])
     try:
         return model_of_vocab(
             vocab,
-            _read_merges(_member(model, "merges", list, path), path),
+            _read_merges(member(model, "merges", list, path), path),
             added,
             normalizer=normalizing,
             cuts_at_blanks=cuts_at_blanks,
@@ -218,9 +225,13 @@ def render_tokenizer_json(model: TokenizerModel) -> str:
 
 
 def _byte_level_parts(model: TokenizerModel) -> dict[str, Any]:
+    steps = list(model.normalizing.steps) if model.normalizing else []
+    adds_space = steps[-1:] == [_SPACE_BEFORE]
+    forms = [{"type": step[0]} for step in steps if step != _SPACE_BEFORE]
+    pre_tokenizer = render_pre_tokenizer(model.scheme, model.tokens.values(), adds_space=adds_space)
     return {
-        "normalizer": {"type": model.normalizer} if model.normalizer else None,
-        "pre_tokenizer": render_pre_tokenizer(model.scheme, model.tokens.values()),
+        "normalizer": forms[0] if forms else None,
+        "pre_tokenizer": pre_tokenizer,
         "decoder": _byte_level(),
     }
 
@@ -234,60 +245,19 @@ def write_tokenizer_json(model: TokenizerModel, path: PathLike) -> None:
     write_file(path, text.encode())
 
 
-def _member(parent: Mapping[str, Any], name: str, kind: type, path: PathLike) -> Any:
-    value = parent.get(name)
-    if not isinstance(value, kind):
-        found = "is missing" if value is None else f"is a {type(value).__name__}"
-        raise UnsupportedFileError(f"{path}: {name!r} {found}, where a {kind.__name__} is expected")
-    return value
-
-
-def _flag(
-    parent: Mapping[str, Any], name: str, place: str, path: PathLike, *, default: bool
-) -> bool:
-    value = parent.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, bool):
-        raise ModelFileError(f"{path}: {place}.{name} is {shown(value)}, not true or false")
-    return value
-
-
-def _steps_of(value: Any, members: str, setting: str, path: PathLike) -> list[dict[str, Any]]:
-    """The steps of a normalizer or pre-tokenizer: those of a Sequence one by one."""
-    steps: Any = [value]
-    if isinstance(value, dict) and value.get("type") == "Sequence":
-        steps = value.get(members)
-    if not isinstance(steps, list) or not all(
-        isinstance(step, dict) and isinstance(step.get("type"), str) for step in steps
-    ):
-        raise UnsupportedFileError(
-            f"{path}: {setting} is {shown(value)}, which is no step with a type, nor a Sequence of "
-            f"such {members}"
-        )
-    return list(steps)
-
-
-def _refuse_unless(honoured: bool, path: PathLike, setting: str, value: object) -> None:  # noqa: FBT001
-    if not honoured:
-        text = shown(value) if not isinstance(value, str) else f'"{shown(value)[1:-1]}"'
-        raise UnsupportedFileError(f"{path}: {setting} is {text}, which cannot be honoured exactly")
-
-
 def _check_decoder(decoder: Any, path: PathLike) -> None:
     honoured = decoder is None or (
         isinstance(decoder, dict) and decoder.get("type") in (None, "ByteLevel")
     )
-    _refuse_unless(honoured, path, "decoder", decoder)
+    refuse_unless(honoured, path, "decoder", decoder)
 
 
-def _read_normalizer(normalizer: Any, path: PathLike) -> str | None:
-    if normalizer is None:
-        return None
-    steps = _steps_of(normalizer, "normalizers", "normalizer", path)
+def _read_normalizer(normalizer: Any, path: PathLike, *, adds_space: bool) -> str | None:
+    steps = steps_of(normalizer, "normalizers", "normalizer", path) if normalizer else []
     for step in steps:
-        _refuse_unless(step["type"] == "NFC", path, "normalizer", step)
-    return "NFC" if steps else None
+        refuse_unless(step["type"] == "NFC", path, "normalizer", step)
+    forms = [("NFC",)] if steps else []
+    return normalizer_spec([*forms, _SPACE_BEFORE] if adds_space else forms)
 
 
 def _read_merges(merges: list[Any], path: PathLike) -> SpelledMerges:
@@ -356,59 +326,6 @@ def _read_added_tokens(added: Any, vocab: Mapping[str, int], path: PathLike) -> 
         # Of several entries the library keeps the last.
         found[text] = AddedToken(text, found[text].id if text in found else token_id, **flags)
     return list(found.values())
-
-
-def _read_scheme(pre_tokenizer: Any, vocab: Mapping[str, int], path: PathLike) -> Scheme:
-    _refuse_unless(pre_tokenizer is not None, path, "pre_tokenizer", pre_tokenizer)
-    steps = _steps_of(pre_tokenizer, "pretokenizers", "pre_tokenizer", path)
-    kinds = [step["type"] for step in steps]
-    _refuse_unless(
-        kinds in (["ByteLevel"], ["Split", "ByteLevel"]), path, "pre_tokenizer", pre_tokenizer
-    )
-    byte_level = steps[-1]
-    # The library's own defaults are true for both.
-    place = "pre_tokenizer: ByteLevel"
-    adds_space = _flag(byte_level, "add_prefix_space", place, path, default=True)
-    uses_regex = _flag(byte_level, "use_regex", place, path, default=True)
-    _refuse_unless(not adds_space, path, "pre_tokenizer: ByteLevel.add_prefix_space", adds_space)
-    if len(steps) == 1:
-        return get_scheme("gpt2" if uses_regex else "none")
-    _refuse_unless(
-        not uses_regex, path, "pre_tokenizer: ByteLevel.use_regex after Split", uses_regex
-    )
-    if is_published_cl100k(steps, (from_printable(text) or b"" for text in vocab)):
-        return get_scheme("cl100k")
-    return _read_split(steps[0], path)
-
-
-def _read_split(split: Mapping[str, Any], path: PathLike) -> Scheme:
-    pattern = split.get("pattern")
-    text = pattern.get("Regex") if isinstance(pattern, dict) else None
-    _refuse_unless(isinstance(text, str) and bool(text), path, "Split.pattern", pattern)
-    text = str(text)
-    behavior = split.get("behavior")
-    invert = _flag(split, "invert", "Split", path, default=False)
-    name = scheme_name_of(text)
-    # Named patterns match every character, so that dropping what they do not match drops nothing.
-    keeps_all = behavior == "Isolated" or (
-        name is not None and (behavior, invert) == ("Removed", True)
-    )
-    _refuse_unless(keeps_all, path, "Split.behavior", behavior)
-    if name is not None:
-        return get_scheme(name)
-    try:
-        scheme = get_scheme(f"regex:{text}")
-    except SettingsError as error:
-        raise ModelFileError(f"{path}: Split.pattern: {error}") from error
-    difference = find_difference(text)
-    _refuse_unless(difference is None, path, f"Split.pattern ({difference})", text)
-    warnings.warn(
-        f"{path}: the pattern {shown(text)} is no named scheme's; it is read as regex:PATTERN, "
-        f"whose Unicode classes are those of {scheme.unicode_version}, not of the file's library",
-        UserWarning,
-        stacklevel=6,
-    )
-    return scheme
 
 
 def _check_hidden_tokens(model: TokenizerModel, alone: list[AddedToken]) -> None:

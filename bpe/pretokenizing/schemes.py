@@ -187,16 +187,18 @@ def get_scheme(spec: str) -> Scheme:
 
 def chain_scheme(steps: Sequence[Step]) -> Scheme:
     """Scheme of steps whose patterns are checked: a chain, or the name for the same."""
-    # Named patterns match every character, so that dropping the rest drops nothing.
-    steps = tuple(
-        Step(step.pattern, "isolated")
-        if step.pattern in _NAMES and (step.behavior, step.invert) == ("removed", True)
-        else step
-        for step in steps
-    )
+    steps = tuple(map(_plain_step, steps))
     if not steps:
         return get_scheme("none")
-    # Matches and what is between them stand alone, whichever is called the match.
     if len(steps) == 1 and steps[0].behavior == "isolated" and steps[0].pattern in _NAMES:
         return get_scheme(_NAMES[steps[0].pattern])
     return Scheme(_CHAIN_PREFIX + render_steps(steps), "", _OF_REGEX, steps)
+
+
+def _plain_step(step: Step) -> Step:
+    """The same step, isolated where it does the same."""
+    # Named patterns match every character, so that dropping the rest drops nothing.
+    drops_nothing = step.pattern in _NAMES and step.behavior == "removed" and step.invert
+    # Matches and what is between them stand alone, whichever is called the match.
+    is_plain = drops_nothing or step.behavior == "isolated"
+    return Step(step.pattern, "isolated") if is_plain else step

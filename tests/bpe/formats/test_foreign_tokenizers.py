@@ -34,7 +34,6 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         ("bert/vocab.txt", "a WordPiece vocabulary"),
         ("t5/tokenizer.json.xz", "a Unigram vocabulary"),
         ("clip/tokenizer.json.xz", "CLIP-style BPE with end-of-word suffix </w>"),
-        ("deepseek-v4/tokenizer.json.xz", "byte-level BPE with 3 Split steps"),
         ("tekken/tekken_240718.json.xz", "a tekken.json"),
     ],
 )
@@ -70,8 +69,10 @@ def pre_tokenized(*steps: dict[str, Any]) -> dict[str, Any]:
         (in_model(type="WordLevel"), "this is a WordLevel vocabulary"),
         (in_model(continuing_subword_prefix="##"), "BPE with continuing-subword prefix ##"),
         (in_model(end_of_word_suffix="</w>"), "CLIP-style BPE with end-of-word suffix </w>"),
-        (pre_tokenized(SPLIT, SPLIT, BYTE_LEVEL), "byte-level BPE with 2 Split steps"),
-        (pre_tokenized({"type": "Digits"}, BYTE_LEVEL), r"after other steps \(Digits, ByteLevel\)"),
+        (
+            pre_tokenized(SPLIT, BYTE_LEVEL, {"type": "Digits"}),
+            r"byte-level BPE with steps behind ByteLevel \(Split, ByteLevel, Digits\)",
+        ),
         (pre_tokenized(METASPACE), r"SentencePiece-style BPE \(Metaspace\)"),
         (pre_tokenized({"type": "Whitespace"}), "BPE over characters, and not over bytes"),
         ({"tokenizer_class": "X"}, "a tokenizer_config.json, which holds no vocabulary; give its"),

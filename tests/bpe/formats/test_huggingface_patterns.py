@@ -23,7 +23,7 @@ LLAMA3 = (
 
 @pytest.mark.parametrize("name", [name for name in SCHEME_NAMES if name != "none"])
 def test_what_is_written_for_a_scheme_is_read_as_that_scheme(name: str) -> None:
-    written = to_huggingface_pattern(get_scheme(name))
+    written = to_huggingface_pattern(get_scheme(name).pattern)
     assert scheme_name_of(written) == name
     assert not re.search(r"[+*?]\+|\d\}\+", written)
 
@@ -38,7 +38,7 @@ def test_what_is_written_finds_what_the_scheme_finds(name: str, text: str) -> No
     import regex
 
     scheme = get_scheme(name)
-    assert regex.findall(to_huggingface_pattern(scheme), text) == scheme.split_text(text)
+    assert regex.findall(to_huggingface_pattern(scheme.pattern), text) == scheme.split_text(text)
 
 
 @pytest.mark.parametrize("name", ["gpt2", "cl100k", "superbpe"])
@@ -98,6 +98,6 @@ def test_differences_are_found(pattern: str, difference: str | None) -> None:
 
 
 def test_a_pattern_that_would_match_something_else_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"'regex:a\{1,2\}\+' cannot be written .* without it"):
-        to_huggingface_pattern(get_scheme("regex:a{1,2}+"))
-    assert to_huggingface_pattern(get_scheme(r"regex:\s+|\S+?")) == r"\s+|\S+?"
+    with pytest.raises(SettingsError, match=r"'a\{1,2\}\+' cannot be written .* without it"):
+        to_huggingface_pattern("a{1,2}+")
+    assert to_huggingface_pattern(r"\s+|\S+?") == r"\s+|\S+?"

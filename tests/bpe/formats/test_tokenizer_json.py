@@ -235,31 +235,35 @@ def at_top(**changes: Any) -> Change:
         (at_top(pre_tokenizer=None), r"pre_tokenizer is null"),
         (at_top(pre_tokenizer={"type": "Whitespace"}), r'pre_tokenizer is \{"type": "Whitesp'),
         (
-            at_top(pre_tokenizer={"type": "ByteLevel", "add_prefix_space": True}),
-            r"ByteLevel\.add_prefix_space is true",
+            at_top(
+                pre_tokenizer={
+                    "type": "Sequence",
+                    "pretokenizers": [SPLIT, {**BYTE_LEVEL, "add_prefix_space": True}],
+                }
+            ),
+            r"ByteLevel\.add_prefix_space after other steps is true",
         ),
-        (at_top(pre_tokenizer={"type": "ByteLevel"}), r"ByteLevel\.add_prefix_space is true"),
         (
             at_top(
                 pre_tokenizer={
                     "type": "Sequence",
-                    "pretokenizers": [{"type": "Digits"}, BYTE_LEVEL],
+                    "pretokenizers": [{"type": "Whitespace"}, BYTE_LEVEL],
+                }
+            ),
+            r'pre_tokenizer is \{"type": "Whitespace"\}',
+        ),
+        (
+            at_top(
+                pre_tokenizer={
+                    "type": "Sequence",
+                    "pretokenizers": [BYTE_LEVEL, {"type": "Digits"}],
                 }
             ),
             r'pre_tokenizer is \{"type": "Sequence", .*"Digits"',
         ),
-        (
-            at_top(
-                pre_tokenizer={
-                    "type": "Sequence",
-                    "pretokenizers": [SPLIT, {**BYTE_LEVEL, "use_regex": True}],
-                }
-            ),
-            r"ByteLevel\.use_regex after Split is true",
-        ),
-        (with_split(behavior="MergedWithNext"), r'Split\.behavior is "MergedWithNext"'),
-        (with_split(behavior="Removed"), r'Split\.behavior is "Removed"'),
-        (with_split(pattern={"String": " "}), r'Split\.pattern is \{"String": " "\}'),
+        (with_split(behavior="Dropped"), r'Split\.behavior is "Dropped"'),
+        (with_split(pattern={"String": ""}), r'Split\.pattern is \{"String": ""\}'),
+        (with_split(pattern={"Regex": r"\w"}), r"Split\.pattern \(\\w: not an escape that both"),
         (with_split(pattern={"Regex": r"\p{N}{1,3}+"}), r"Split\.pattern \(\{1,3\}\+: Oniguruma"),
         (with_split(pattern={"Regex": "(a"}), r"tokenizer\.json: Split\.pattern: .*not compile"),
         (in_added(id=7), r"added_tokens\[0\] \('<\|end\|>'\) has id 7, model\.vocab says 258"),

@@ -101,6 +101,11 @@ class EncodeSettings(msgspec.Struct, frozen=True):
         """Folders of the shards below the output, in order; one empty name without splits."""
         return tuple(name for name, _ in self.splits) or ("",)
 
+    @property
+    def packs_best_fit(self) -> bool:
+        """Whether documents are packed where they fit, in any order."""
+        return self.pack is not None and self.pack_mode == "best-fit"
+
     def to_dict(self) -> EncodeValues:
         """Plain values for digests, manifests and comparison; None for what has no effect."""
         packs = self.pack is not None
@@ -118,7 +123,7 @@ class EncodeSettings(msgspec.Struct, frozen=True):
             "pack_mode": self.pack_mode if packs else None,
             "pack_tail": self.pack_tail if packs else None,
             "pad": self.pad if packs else None,
-            "pack_window": self.pack_window if packs and self.pack_mode == "best-fit" else None,
+            "pack_window": self.pack_window if self.packs_best_fit else None,
             "shuffle": self.shuffle,
             "seed": self.seed if seeded else None,
             **reading_settings(self.read),

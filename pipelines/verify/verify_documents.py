@@ -32,7 +32,7 @@ class DocumentOrder:
         self, settings: EncodeSettings, is_open: Callable[[int], tuple[bool, bool]]
     ) -> None:
         self._shuffle = settings.shuffle
-        self._fits = settings.pack is not None and settings.pack_mode == "best-fit"
+        self._fits = settings.packs_best_fit
         self._tiles = _Tiles(is_open) if self._fits and self._shuffle != "shard" else None
         self._seen = _Seen(settings.pack_window + (settings.pack or 0))
         self._key = -1

@@ -70,7 +70,6 @@ class RowOrder:
         self._chains: dict[str, _Chain] = {}
         self._chain = _Chain()
         self._drops = settings.pack_tail == "drop"
-        self._fits = settings.pack is not None and settings.pack_mode == "best-fit"
 
     def begin(self, sidecar: ShardSidecar) -> None:
         """A shard begins, of which the manifest says this.
@@ -109,7 +108,7 @@ class RowOrder:
         if not len(rows.rows):
             return
         files = self._places.add(rows)
-        if self._fits:
+        if self._settings.packs_best_fit:
             self._check_pieces(rows, files)
             return
         ended = _shifted(rows.is_last, self._chain.latest.is_last)
@@ -150,7 +149,7 @@ class RowOrder:
         latest = self._chain.latest
         files_before = _shifted(files, latest.file)
         starts_before = _shifted(rows.starts, latest.start)
-        rises = (files > files_before) | ((files == files_before) & (rows.starts > starts_before))
+        rises = _rises(files_before, starts_before, files, rows.starts)
         refuse(
             rows.is_first & ~rises,
             lambda place: _failure(
@@ -242,9 +241,7 @@ class RowOrder:
         if self._settings.shuffle != "none":
             return
         same_row = rows.rows[1:] == rows.rows[:-1]
-        rises = (files[1:] > files[:-1]) | (
-            (files[1:] == files[:-1]) & (rows.starts[1:] > rows.starts[:-1])
-        )
+        rises = _rises(files[:-1], rows.starts[:-1], files[1:], rows.starts[1:])
         refuse(
             same_row & ~rises,
             lambda place: _failure(
@@ -273,6 +270,12 @@ class RowOrder:
 
 def _failure(rows: DocumentParts, place: int, what: str) -> OutputError:
     return rows.failure(place, f"{what}: rows are lost or out of order")
+
+
+def _rises(files_before: _Ints, starts_before: _Ints, files: _Ints, starts: _Ints) -> _Bools:
+    """Whether a document comes after the one before, by file and place."""
+    rises: _Bools = (files > files_before) | ((files == files_before) & (starts > starts_before))
+    return rises
 
 
 def _shifted(column: npt.NDArray[Any], before: Any) -> npt.NDArray[Any]:

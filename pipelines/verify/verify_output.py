@@ -143,7 +143,7 @@ def verify_output(
 def _not_compared(manifest: Manifest, settings: EncodeSettings) -> tuple[str, ...]:
     """What no check looks at in an output of this kind, in phrases."""
     phrases = []
-    if settings.pack is not None and settings.pack_mode == "best-fit":
+    if settings.packs_best_fit:
         phrases.append("the order of best-fit's rows")
         if settings.shuffle == "shard":
             phrases.append("that best-fit left nothing of divided documents out")

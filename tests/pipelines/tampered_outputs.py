@@ -34,25 +34,33 @@ def tamper(folder: Path, change: Callable[[Any], Any]) -> None:
         )
 
 
+def _read(path: Path) -> pa.Table:
+    # Not mapped: the file is written again.
+    with pa.OSFile(str(path)) as file:
+        return pa.ipc.open_file(file).read_all()
+
+
+def _write(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> tuple[str, ShardFacts]:
+    """Write a shard; returns its hash and the facts of its rows."""
+    facts, sink = ShardFacts(), pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, schema) as writer:
+        for batch in pa.Table.from_pylist(rows, schema=schema).to_batches():
+            writer.write_batch(batch)
+            facts.add(batch)
+    path.write_bytes(sink.getvalue())
+    return hashlib.sha256(path.read_bytes()).hexdigest(), facts
+
+
 def rewrite_rows(folder: Path, change: Callable[[list[dict[str, Any]]], Any], shard: int) -> None:
     """Change the rows of a shard and make its hash agree, and what it says of its borders."""
     manifest = json.loads((folder / "__beam-bpe__/manifest.json").read_bytes())
     path = folder / manifest["shards"][shard]["file"]
-    with pa.memory_map(str(path)) as file:
-        table = pa.ipc.open_file(file).read_all()
+    table = _read(path)
     rows = table.to_pylist()
     change(rows)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, table.schema) as writer:
-        writer.write_table(pa.Table.from_pylist(rows, schema=table.schema))
-    path.write_bytes(sink.getvalue())
-    names = [name for row in rows for name in row.get("document_ids") or [row["document_id"]]]
-    facts = {
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "first_document": names[0],
-        "last_document": names[-1],
-    }
-    tamper(folder, lambda record: record["shards"][shard].update(facts))
+    sha256, facts = _write(path, rows, table.schema)
+    borders = {"first_document": facts.first_document, "last_document": facts.last_document}
+    tamper(folder, lambda record: record["shards"][shard].update(sha256=sha256, **borders))
 
 
 def seal(folder: Path) -> None:
@@ -72,30 +80,20 @@ def forge_rows(
     """Change the rows of all shards, and make every hash, fact and total agree with them."""
     manifest = json.loads((folder / MANIFEST).read_bytes())
     paths = [folder / shard["file"] for shard in manifest["shards"]]
-    tables = []
-    for path in paths:
-        with pa.OSFile(str(path)) as file:
-            tables.append(pa.ipc.open_file(file).read_all())
+    tables = [_read(path) for path in paths]
     rows = [table.to_pylist() for table in tables]
     change(rows)
     tokenizer = load_copy(str(folder / TOKENIZER_FOLDER))
     missing = 0
     for path, table, of_shard, shard in zip(paths, tables, rows, manifest["shards"], strict=True):
-        facts = ShardFacts()
-        batches = pa.Table.from_pylist(of_shard, schema=table.schema).to_batches()
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_file(sink, table.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-                facts.add(batch)
-        path.write_bytes(sink.getvalue())
+        sha256, facts = _write(path, of_shard, table.schema)
         ids = [each["input_ids"][: sum(each.get("lengths", [2**31]))] for each in of_shard]
         missing += shard["documents"] - facts.documents
         shard.update(
             vars(facts),
             bytes=sum(len(tokenizer.token_bytes(each)) for row in ids for each in row),
             file_bytes=path.stat().st_size,
-            sha256=hashlib.sha256(path.read_bytes()).hexdigest(),
+            sha256=sha256,
         )
         if not keeps_counts and shard["unit_totals"] is not None and not manifest["units"]:
             shard["unit_totals"]["documents_in"] -= missing

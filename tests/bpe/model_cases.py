@@ -9,6 +9,15 @@ from typing import Any
 
 from bpe import Tokenizer
 
+# The files of a model directory.
+NAMES = [
+    "config.json",
+    "golden.jsonl",
+    "merges.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+]
 MERGES = [(b"a", b"b"), (b" ", b"ab"), (b"1", b"2"), (b"\xf0", b"\x9f")]
 
 

@@ -114,9 +114,9 @@ class Tokenizer(Vocabulary):
         """Load the tokenizer at a path, of any format.
 
         Args:
-            path: a model directory; a tiktoken rank file of any name; a tokenizer.json, or a folder
-                that holds one; a folder that holds GPT-2's pair (vocab.json and merges.txt, or
-                encoder.json and vocab.bpe).
+            path: a model directory; a tiktoken rank file of any name; a tokenizer.json or Mistral's
+                tekken.json, or a folder that holds one; a folder that holds GPT-2's pair
+                (vocab.json and merges.txt, or encoder.json and vocab.bpe).
             pretokenizer: scheme of a rank file that is not a published one, or of GPT-2's pair
                 (default: `gpt2`). All other files name their scheme, and it must be the same.
             special_tokens: of a rank file or of GPT-2's pair. None takes the published ones of a

@@ -25,12 +25,6 @@ _SUBWORD_MODELS = {
     "WordLevel": "a WordLevel vocabulary (whole words)",
 }
 
-_OF_TEKKEN = (
-    "write its `token_bytes` and `rank` as lines of a .tiktoken file, and pass its pattern with "
-    "--pretokenizer regex:PATTERN; ids there are less by the number of its special tokens; a later "
-    "version may read this kind"
-)
-
 # The beginnings of files, and what they are.
 _BEGINNINGS = (
     (
@@ -86,10 +80,7 @@ def describe_document(document: Mapping[str, Any]) -> tuple[str, str] | None:
 def _describe_other_json(document: Mapping[str, Any]) -> tuple[str, str] | None:
     vocab = document.get("vocab")
     if isinstance(vocab, list) and vocab and isinstance(vocab[0], dict) and "rank" in vocab[0]:
-        return (
-            "a tekken.json (Mistral's ranks with their pattern)",
-            _OF_TEKKEN,
-        )
+        return "a tekken.json (Mistral's ranks with their pattern)", "load_tokenizer reads it"
     if "tokenizer_class" in document:
         return "a tokenizer_config.json, which holds no vocabulary", "give its tokenizer.json"
     if "model_type" in document or "architectures" in document:

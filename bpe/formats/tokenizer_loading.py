@@ -16,7 +16,8 @@ from bpe.formats.foreign_tokenizers import SENTENCEPIECE, WORDPIECE, describe_by
 from bpe.formats.golden import GoldenText
 from bpe.formats.sentencepiece_bpe import model_of_pieces
 from bpe.formats.sentencepiece_model import parse_sentencepiece
-from bpe.formats.tokenizer_json import UnsupportedFileError, read_tokenizer_json
+from bpe.formats.tekken import is_tekken, parse_tekken
+from bpe.formats.tokenizer_json import UnsupportedFileError, parse_tokenizer_json
 from bpe.pretokenizing.schemes import get_scheme
 
 __all__ = ["find_lone_pair", "find_published", "read_tokenizer"]
@@ -96,7 +97,7 @@ def _read_complete(location: Path) -> tuple[TokenizerModel | LibraryModel, list[
             if other is not None:
                 return other, None
         if (location / "tekken.json").is_file():
-            read_tokenizer_json(location / "tekken.json")
+            return _read_json(location / "tekken.json"), None
         sizes = _sizes_in(location)
         if sizes:
             shown = ", ".join(str(location / str(size)) for size in sizes)
@@ -115,9 +116,12 @@ def _read_complete(location: Path) -> tuple[TokenizerModel | LibraryModel, list[
 
 
 def _read_json(path: Path) -> TokenizerModel | LibraryModel:
-    """Model of a tokenizer.json: natively where that is exact, else by its library."""
+    """Model of a tekken.json or tokenizer.json: natively where that is exact, else by a library."""
+    data = read_file(path)
+    if is_tekken(data):
+        return parse_tekken(data, path)
     try:
-        return read_tokenizer_json(path)
+        return parse_tokenizer_json(data, path)
     except UnsupportedFileError as refusal:
         return read_by_library(path, refusal)
 

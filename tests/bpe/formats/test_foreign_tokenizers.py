@@ -34,7 +34,6 @@ def no_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
         ("bert/vocab.txt", "a WordPiece vocabulary"),
         ("t5/tokenizer.json.xz", "a Unigram vocabulary"),
         ("clip/tokenizer.json.xz", "CLIP-style BPE with end-of-word suffix </w>"),
-        ("tekken/tekken_240718.json.xz", "a tekken.json"),
     ],
 )
 def test_published_files_of_other_kinds_are_named(
@@ -46,9 +45,8 @@ def test_published_files_of_other_kinds_are_named(
     path.write_bytes(lzma.decompress(data) if source.suffix == ".xz" else data)
     with pytest.raises(ModelFileError, match=f"{path.name}.* is {kind}"):
         load_tokenizer(path)
-    if path.name != "tekken_240718.json":
-        with pytest.raises(ModelFileError, match=f"{kind}.*{INSTALL}"):
-            load_tokenizer(tmp_path)
+    with pytest.raises(ModelFileError, match=f"{kind}.*{INSTALL}"):
+        load_tokenizer(tmp_path)
 
 
 def in_model(**model: Any) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def test_a_rank_file_is_one_whatever_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="not known by its sha256: pass pretokenizer="):
         load_tokenizer(path)
     path.write_bytes(b"\x0a\x0e\x0a\x05<unk>")
-    with pytest.raises(ModelFileError, match="is a SentencePiece model"):
+    with pytest.raises(ModelFileError, match="is no SentencePiece model, or a dam"):
         load_tokenizer(path)
 
 

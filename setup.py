@@ -78,7 +78,8 @@ def join_bindings(name: str, sources: list[str]) -> list[str]:
         return sources
     joined = Path("build") / "python" / f"{name}.cc"
     joined.parent.mkdir(parents=True, exist_ok=True)
-    joined.write_text("".join(f'#include "{Path(f).resolve()}"\n' for f in bindings))
+    names = [os.path.relpath(f, joined.parent) for f in bindings]
+    joined.write_text("".join(f'#include "{name}"\n' for name in names))
     return [str(joined), *(f for f in sources if f not in bindings)]
 
 

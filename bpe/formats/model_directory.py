@@ -61,6 +61,7 @@ from bpe.formats.library_directory import FILE_NAMES, read_library_model, render
 from bpe.formats.tokenizer_json import parse_tokenizer_json, render_tokenizer_json
 from bpe.formats.transformers_config import render_transformers_config
 from bpe.pretokenizing.schemes import Scheme, get_scheme
+from bpe.pretokenizing.unicode_classes import UNICODE_VERSION
 
 __all__ = [
     "CONFIG_NAME",
@@ -423,7 +424,7 @@ def _read_scheme(config: Mapping[str, Any], directory: PathLike) -> Scheme:
         f"{Path(directory, CONFIG_NAME)}: the tokenizer was made with the character classes of "
         f"{stored}, these are of {scheme.unicode_version}"
     )
-    if scheme.is_named:
+    if scheme.unicode_version == UNICODE_VERSION:
         raise ModelFileError(f"{message}; use the version that wrote it")
     # A user's pattern is run by whichever `regex` is installed; golden.jsonl is the safeguard.
     warnings.warn(f"{message}; ids of rare characters may differ", UserWarning, stacklevel=4)

@@ -54,7 +54,7 @@ def read_tokenizer(
             f"{path} says itself which tokens are special; leave special_tokens out"
         )
     complete, golden = _read_complete(location)
-    if pretokenizer not in (None, complete.scheme.name):
+    if pretokenizer is not None and get_scheme(pretokenizer).name != complete.scheme.name:
         raise SettingsError(
             f"{path} is of pre-tokenizer {complete.scheme.name!r}, and {pretokenizer!r} was asked "
             "for; leave it out"

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import regex
 
@@ -28,7 +28,7 @@ from bpe.pretokenizing.chains import Step, parse_steps, render_steps, split_by_s
 from bpe.pretokenizing.unicode_classes import OTHER, UNICODE_VERSION, ClassTranslation
 from bpe.pretokenizing.user_patterns import check_pattern, split_by_pattern
 
-__all__ = ["SCHEME_NAMES", "Scheme", "chain_scheme", "get_scheme"]
+__all__ = ["DIGITS", "SCHEME_NAMES", "Scheme", "chain_scheme", "get_scheme"]
 
 SCHEME_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe", "none")
 """Names that `get_scheme` knows besides `regex:PATTERN` and `chain:STEPS`; `none` leaves
@@ -68,9 +68,19 @@ _PATTERNS = {
         rf"|(?:\p{{L}}++|(?!{'|'.join(_SUPERBPE_APART)})[^\n])++\n?|\n"
     ),
 }
-_REGEX_PREFIX, _CHAIN_PREFIX = "regex:", "chain:"
+_REGEX_PREFIX, _CHAIN_PREFIX, _DIGITS_PREFIX = "regex:", "chain:", "digits:"
+DIGITS = {
+    "single": r"\p{N}",
+    "left3": r"\p{N}{1,3}",
+    "right3": r"\p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))",
+}
+"""Ways to set numbers apart before another scheme, and what each takes for one piece: every digit,
+or three of them, counted from the left or from the right of the number."""
+
 _OF_REGEX = f"regex {regex.__version__}"
 _NAMES = {pattern: name for name, pattern in _PATTERNS.items()}
+_OWN_PATTERNS = frozenset((*_NAMES, *DIGITS.values()))  # which know our classes of characters
+_SHOWN_CHARACTERS = 200
 _LONG_S = 0x17F  # matches `s` where case is ignored, so no other letter can stand for it
 
 # Characters that every version of the `regex` module puts into the class they stand for, and that
@@ -137,19 +147,29 @@ class Scheme:
         if self.name.startswith(_REGEX_PREFIX):
             return split_by_pattern(self.pattern, text)
         if not self.is_named:
-            return split_by_steps(self.steps, text)
+            return self._split_by_steps(text)
         compiled = _compile(self.pattern)
         # Named patterns match every character, so that the matches are the pre-tokens.
         if text.isascii():
             found: list[str] = compiled.findall(text)
             return found
-        ends = accumulate(map(len, compiled.findall(text.translate(_TO_REPRESENTATIVES))))
-        start = 0
-        pieces: list[str] = []
-        for end in ends:
-            pieces.append(text[start:end])
-            start = end
-        return pieces
+        return _cut_alike(text, compiled.findall(text.translate(_TO_REPRESENTATIVES)))
+
+    def _split_by_steps(self, text: str) -> list[str]:
+        if not _has_own_classes(self.steps):
+            return split_by_steps(self.steps, text)
+        return _cut_alike(text, split_by_steps(self.steps, text.translate(_TO_REPRESENTATIVES)))
+
+
+def _cut_alike(text: str, pieces: Sequence[str]) -> list[str]:
+    """Pieces of a text as long as those of its translation."""
+    ends = list(accumulate(map(len, pieces), initial=0))
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+def _has_own_classes(steps: Sequence[Step]) -> bool:
+    """Whether all patterns of a chain are known to match representatives as what they stand for."""
+    return all(step.pattern in _OWN_PATTERNS and step.behavior != "removed" for step in steps)
 
 
 @lru_cache(maxsize=len(_PATTERNS))
@@ -160,6 +180,7 @@ def _compile(pattern: str) -> regex.Pattern[str]:
 def get_scheme(spec: str) -> Scheme:
     """Scheme of a name in `SCHEME_NAMES`, of `regex:PATTERN`, or of `chain:STEPS`.
 
+    `digits:HOW:SCHEME` is a scheme with a step before it that sets numbers apart (`DIGITS`).
     Patterns have the syntax of the `regex` module. A chain that is the same as a name becomes that.
 
     Raises:
@@ -173,6 +194,8 @@ def get_scheme(spec: str) -> Scheme:
         return Scheme(spec, pattern, UNICODE_VERSION, (Step(pattern, "isolated"),))
     if spec.startswith(_CHAIN_PREFIX):
         return chain_scheme(parse_steps(spec[len(_CHAIN_PREFIX) :]))
+    if spec.startswith(_DIGITS_PREFIX):
+        return _digits_scheme(spec)
     if not spec.startswith(_REGEX_PREFIX):
         raise SettingsError(
             f"unknown pre-tokenizer {spec!r}: use one of {', '.join(SCHEME_NAMES)}, "
@@ -192,7 +215,20 @@ def chain_scheme(steps: Sequence[Step]) -> Scheme:
         return get_scheme("none")
     if len(steps) == 1 and steps[0].behavior == "isolated" and steps[0].pattern in _NAMES:
         return get_scheme(_NAMES[steps[0].pattern])
-    return Scheme(_CHAIN_PREFIX + render_steps(steps), "", _OF_REGEX, steps)
+    version = UNICODE_VERSION if _has_own_classes(steps) else _OF_REGEX
+    return Scheme(_CHAIN_PREFIX + render_steps(steps), "", version, steps)
+
+
+def _digits_scheme(spec: str) -> Scheme:
+    """Scheme of `digits:HOW:SCHEME`."""
+    how, _, after = spec[len(_DIGITS_PREFIX) :].partition(":")
+    if how not in DIGITS or after.startswith(_DIGITS_PREFIX):
+        raise SettingsError(
+            f"pre-tokenizer {spec[:_SHOWN_CHARACTERS]!r}: numbers are set apart by one of "
+            f"{', '.join(DIGITS)}, once; write digits:single:SCHEME, say"
+        )
+    steps = (Step(DIGITS[how], "isolated"), *get_scheme(after).steps)
+    return get_scheme(_CHAIN_PREFIX + render_steps(steps))
 
 
 def _plain_step(step: Step) -> Step:

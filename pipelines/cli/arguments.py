@@ -70,6 +70,12 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "words within a line), none (merges cross everything), or regex:PATTERN",
     )
     add(
+        "--digits",
+        choices=("single", "left3", "right3"),
+        help="set numbers apart before the pre-tokenizer: each digit (single), or three of them "
+        "from the left or from the right of a number",
+    )
+    add(
         "--tie-order",
         choices=("hf", "id", "bytes", "first"),
         help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",

@@ -153,7 +153,7 @@ def _prepare(arguments: Namespace) -> TrainJob:
     )
     settings = TrainSettings(
         vocab_sizes=tuple(arguments.vocab_size),
-        pretokenizer=chosen.pretokenizer,
+        pretokenizer=_with_digits(chosen.pretokenizer, arguments),
         tie_order=chosen.tie_order,
         min_frequency=chosen.min_frequency,
         max_token_bytes=arguments.max_token_bytes,
@@ -185,6 +185,19 @@ def _prepare(arguments: Namespace) -> TrainJob:
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
     return TrainJob(arguments, read, settings, rounds, plan, inputs.counts)
+
+
+def _with_digits(pretokenizer: str, arguments: Namespace) -> str:
+    """The pre-tokenizer with the step of `--digits` before it, if that is given."""
+    if arguments.digits is None:
+        return pretokenizer
+    if pretokenizer == "none" or arguments.superbpe_from is not None:
+        other = "--pretokenizer none" if pretokenizer == "none" else "--superbpe-from"
+        raise SettingsError(
+            f"--digits {arguments.digits}: does not go with {other}, where merges cross words; "
+            "leave one of them out"
+        )
+    return f"digits:{arguments.digits}:{pretokenizer}"
 
 
 def _round_options(

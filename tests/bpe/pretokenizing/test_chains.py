@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from bpe import count_pretokens, get_scheme
 from bpe.errors import SettingsError
 from bpe.pretokenizing.chains import BEHAVIORS, Step, render_steps
-from bpe.pretokenizing.schemes import chain_scheme
+from bpe.pretokenizing.schemes import DIGITS, chain_scheme
 
 tokenizers = pytest.importorskip("tokenizers", reason="the library that chains are compared with")
 
@@ -88,3 +89,37 @@ def test_invalid_bytes_pass_a_chain(backend: str) -> None:
     data = b"\xffab 12\xe4\xbd x"
     assert get_scheme(spec).split(data) == [b"\xff", b"ab", b" ", b"1", b"2", b"\xe4\xbd", b" x"]
     assert sum(count_pretokens([data], spec)["count"].to_pylist()) == 7
+
+
+@pytest.mark.parametrize("how", DIGITS)
+def test_numbers_are_set_apart_before_a_scheme(how: str, data_dir: Path, backend: str) -> None:
+    del backend
+    golden = json.loads((data_dir / "cases" / "digits.json").read_bytes())[how]
+    assert golden["regex"] == DIGITS[how]
+    alone = get_scheme(f"digits:{how}:none")
+    assert alone.steps == (Step(DIGITS[how], "isolated"),)
+    for text, pieces in golden["examples"]:
+        assert alone.split_text(text) == pieces
+    for scheme in ("gpt2", "cl100k"):
+        spec = f"digits:{how}:{scheme}"
+        for text, pieces in golden[f"before_{scheme}"]:
+            assert get_scheme(spec).split_text(text) == pieces
+            words = count_pretokens([text], spec)["word"].to_pylist()
+            assert words == sorted({piece.encode() for piece in pieces})
+        assert get_scheme(get_scheme(spec).name) == get_scheme(spec)
+
+
+def test_numbers_are_those_of_our_unicode_version() -> None:
+    scheme = get_scheme("digits:single:gpt2")
+    assert scheme.unicode_version == get_scheme("gpt2").unicode_version
+    # The first is a number since Unicode 16; U+11DE0 since Unicode 17, so that it is none here.
+    assert scheme.split_text("x\U00010d40\U00010d41") == ["x", "\U00010d40", "\U00010d41"]
+    assert scheme.split_text("\U00011de0\U00011de1") == ["\U00011de0\U00011de1"]
+
+
+@pytest.mark.parametrize("spec", ["digits:two:gpt2", "digits:single:digits:left3:gpt2", "digits:"])
+def test_another_way_to_set_numbers_apart_is_refused(spec: str) -> None:
+    with pytest.raises(SettingsError, match="one of single, left3, right3, once"):
+        get_scheme(spec)
+    with pytest.raises(SettingsError, match="unknown pre-tokenizer ''"):
+        get_scheme("digits:single:")

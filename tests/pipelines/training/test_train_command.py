@@ -329,3 +329,22 @@ def test_training_without_a_pretokenizer(
     )
     assert done.code == 0, done.err
     assert Tokenizer.load(tmp_path / "out").merges == expected
+
+
+def test_numbers_are_set_apart_before_the_pretokenizer(tmp_path: Path, run: Run) -> None:
+    source = tmp_path / "in.txt"
+    source.write_text("pay 12 12 12 12 12 the the the 1212 12\n" * 20)
+    given = ("train", "--input", source, "--vocab-size", 300)
+    for how, merged in (("single", False), ("left3", True)):
+        done = run(*given, "--digits", how, "--output", tmp_path / how)
+        assert done.code == 0, done.err
+        tokenizer = Tokenizer.load(tmp_path / how)
+        assert ((b"1", b"2") in tokenizer.merges) == merged
+        assert not any(b" " in left and right.isdigit() for left, right in tokenizer.merges)
+        assert tokenizer.scheme.name.startswith(r'chain:[["\\p{N}')
+        again = Tokenizer.load(tmp_path / how, pretokenizer=f"digits:{how}:gpt2")
+        assert again.digest == tokenizer.digest
+    for other in (("--pretokenizer", "none"), ("--superbpe-from", 20)):
+        refused = run(*given, *other, "--digits", "single", "--output", tmp_path / "refused")
+        assert refused.code != 0
+        assert f"--digits single: does not go with {other[0]}" in refused.err

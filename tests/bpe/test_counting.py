@@ -66,6 +66,7 @@ def test_first_positions_are_bytes_of_the_concatenation() -> None:
     assert firsts == {"\u00e9".encode(): 0, b" b": 2, b"b": 4, " \u00e9".encode(): 5}
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("scheme", [*SCHEME_NAMES, r"regex:\w+"])
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(documents=st.lists(st.one_of(st.binary(max_size=20), st.text(max_size=20)), max_size=5))

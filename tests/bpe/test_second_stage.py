@@ -79,6 +79,7 @@ def test_the_first_stage_of_superbpe() -> None:
     assert found.merges == expected
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("backend")
 def test_the_second_stage_of_superbpe() -> None:
     expected = golden_merges("stage2_merges_all")

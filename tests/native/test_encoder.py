@@ -66,6 +66,7 @@ def piece_text(rng: random.Random, longest: int) -> bytes:
     return bytes(rng.choice(letters) for _ in range(rng.randrange(longest)))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("scheme", ["none", "gpt2", "cl100k", "o200k", "whitespace", "superbpe"])
 @pytest.mark.parametrize("order", ["ranked", "shuffled"])
 def test_any_merges(scheme: str, order: str) -> None:
@@ -225,6 +226,7 @@ def test_long_pieces_take_linear_time(unit: str) -> None:
     assert seconds[1] < 40 * seconds[0] + 0.05
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "whitespace"])
 def test_words_longer_than_a_batch(scheme: str) -> None:
     rng = random.Random(2)

@@ -63,6 +63,7 @@ def test_every_piece_at_every_place_of_a_block(piece: bytes) -> None:
             check(data, SCHEMES[turn::3], batches=(1000,))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize(
     "context", ["{} ", " {}a", "1{}23", "'{}'s", "a{}A", "!{}\n", "\n{} ", "A{}a"]

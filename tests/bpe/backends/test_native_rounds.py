@@ -146,6 +146,7 @@ def test_segments_equal_the_specification(ids: Ids, data: st.DataObject) -> None
     assert found == expected
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(("letters", "share"), [(3, 0.9), (30, 0.5), (1000, 0.7), (60_000, 0.5)])
 def test_many_segments_equal_the_specification(letters: int, share: float) -> None:
     draw = random.Random(letters)

@@ -73,6 +73,7 @@ def test_rows_with_hits_are_those_that_hold_one(texts: list[str]) -> None:
     assert SPECIALS.rows_with_hits(array) == expected
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.usefixtures("backend")
 @pytest.mark.parametrize("more", [0, 2000])
 @given(data=st.lists(st.sampled_from([b"<a>", b"<", b"a>", b".", b"\xff", b"\0", b"\n"])))

@@ -82,6 +82,7 @@ def whisper(zoo: Path) -> TokenizerModel:
     return read_model(zoo / "files/whisper-tiktoken/multilingual.tiktoken")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("family", "expected"),
     [

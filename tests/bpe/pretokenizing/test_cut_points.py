@@ -84,6 +84,7 @@ def pieces_of(scheme: Scheme, specials: list[bytes], data: bytes) -> list[bytes]
     return pieces
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CUTTING)
 @settings(max_examples=80, deadline=None)
 @given(case=texts_with_specials())
@@ -126,6 +127,7 @@ def hits(specials: list[bytes], *pieces: bytes) -> dict[str, int]:
     return table_of(specials).count(pa.array(pieces, pa.large_binary()))
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("name", CUTTING)
 @settings(max_examples=80, deadline=None)
 @given(case=texts_with_specials())

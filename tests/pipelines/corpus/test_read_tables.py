@@ -34,6 +34,7 @@ from tests.pipelines.written_tables import (
 )
 
 
+@pytest.mark.one_in(5)
 @writers
 def test_rows_are_the_same_for_every_range_size(name: str, tmp_path: Path) -> None:
     table = pa.table({"n": range(len(TEXTS)), "text": TEXTS, "url": IDS, "x": [[1]] * len(TEXTS)})

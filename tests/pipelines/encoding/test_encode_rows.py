@@ -61,6 +61,7 @@ ROWS: dict[str, tuple[list[Any], bool]] = {
 }
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("kind", "batch_bytes"),
     [*((kind, 1 << 20) for kind in ROWS), ("dict", 1), ("str", 60), ("batch", 1)],

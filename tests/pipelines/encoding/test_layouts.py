@@ -155,6 +155,7 @@ def test_packed_documents_are_joined_again(
     assert found[0] == found[1]
 
 
+@pytest.mark.one_in(5)
 @pytest.mark.parametrize("target", EXPORT_FORMATS)
 @pytest.mark.parametrize(
     "options", [("--pack-mode", "best-fit"), ("--pack-tail", "drop")], ids=["best-fit", "drop"]

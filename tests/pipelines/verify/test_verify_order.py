@@ -87,6 +87,7 @@ PACK = ("--pack", 32, "--pad-id", 0, "--append-eos", 261)
 SPLIT = ("--split", "train=0.7,test=0.3")
 
 
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("options", "change", "expected"),
     [

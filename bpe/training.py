@@ -20,6 +20,7 @@ from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.tokenizer_model import MOST_TOKENS
 from bpe.errors import CountTableError, SettingsError
 from bpe.pretokenizing.schemes import Scheme, get_scheme
+from bpe.recipes.registry import RecipeSettings, train_recipe
 from bpe.tokenizer import Tokenizer
 
 __all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw"]
@@ -35,11 +36,14 @@ _STOPPED_EARLY = {
 
 def train(
     counts: Mapping[bytes, int] | pa.Table,
-    vocab_size: int,
+    vocab_size: int | None = None,
     *,
     pretokenizer: str,
-    tie_order: str = "hf",
-    min_frequency: int = 2,
+    recipe: str = "bpe",
+    recipe_options: Mapping[str, Any] | None = None,
+    merges: int | None = None,
+    tie_order: str | None = None,
+    min_frequency: int | None = None,
     special_tokens: Sequence[str] = (),
     max_token_bytes: int | None = None,
     max_words: int | None = None,
@@ -56,10 +60,14 @@ def train(
         vocab_size: 256 bytes, merges and special tokens. Training stops earlier if the best count
             is below `min_frequency`, or if no pair is left; the training record names the reason.
         pretokenizer: scheme that made the pre-tokens; it must be that of the table.
-        tie_order: which of several pairs with the highest count is merged: `hf`, `id`, `bytes` or
-            `first`.
-        min_frequency: stop when the best count is below it.
-        max_token_bytes: never make a longer token.
+        recipe: `bpe` (byte-level BPE), or another of `bpe.recipes.registry.RECIPES`.
+        recipe_options: further options of that recipe.
+        merges: how many merges to make, in place of `vocab_size`.
+        tie_order: which of several pairs with the highest count is merged: `hf` (default), `id`,
+            `bytes` or `first`; other recipes have others.
+        min_frequency: stop when the best count is below it (default: 2; other recipes have
+            others).
+        max_token_bytes: never make a longer token; of the recipe `bpe`, as the next two.
         max_words: never make a token of more words.
         forbidden_parts: never make a token that contains one of these.
         special_tokens: get the last ids, in this order; no merge spells one.
@@ -74,10 +82,37 @@ def train(
         >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
         [(b'a', b'a'), (b'b', b'c')]
     """
+    if (vocab_size is None) == (merges is None):
+        raise SettingsError("give either vocab_size or merges")
+    if isinstance(special_tokens, str):
+        raise _one_string(special_tokens)
+    if recipe != "bpe" or recipe_options:
+        limits = (max_token_bytes, max_words, *forbidden_parts)
+        if recipe != "bpe" and any(limit is not None for limit in limits):
+            raise SettingsError(
+                f"recipe {recipe!r} takes no limits of tokens: leave max_token_bytes, max_words "
+                "and forbidden_parts out"
+            )
+        size = merges if vocab_size is None else vocab_size
+        settings = RecipeSettings(
+            recipe,
+            pretokenizer,
+            (size or 0,),
+            by_merges=vocab_size is None,
+            tie_order=tie_order,
+            min_frequency=min_frequency,
+            special_tokens=tuple(special_tokens),
+            options=recipe_options or {},
+        )
+        columns = read_counts(counts, get_scheme(pretokenizer))
+        made = train_recipe(*columns, settings, progress=progress, training_record=training_record)
+        return made[size or 0]
+    if vocab_size is None:
+        vocab_size = _BASE_TOKENS + (merges or 0) + len(special_tokens)
     rules = make_rules(
         vocab_size,
-        tie_order,
-        min_frequency,
+        tie_order or "hf",
+        2 if min_frequency is None else min_frequency,
         special_tokens,
         max_token_bytes,
         max_words=max_words,
@@ -155,9 +190,7 @@ def make_rules(
 ) -> MergeRules:
     """The rules of a training, checked; see `train` for the arguments and errors."""
     if isinstance(special_tokens, str):
-        raise SettingsError(
-            f"special_tokens is the str {special_tokens!r}: pass a list, [{special_tokens!r}]"
-        )
+        raise _one_string(special_tokens)
     for token in special_tokens:
         if not token or special_tokens.count(token) > 1:
             fault = "twice" if token else "empty"
@@ -182,6 +215,10 @@ def make_rules(
         max_words,
         tuple(forbidden_parts),
     )
+
+
+def _one_string(tokens: str) -> SettingsError:
+    return SettingsError(f"special_tokens is the str {tokens!r}: pass a list, [{tokens!r}]")
 
 
 def read_counts(

@@ -10,6 +10,7 @@ import difflib
 import shlex
 from typing import Any, NoReturn
 
+from bpe.recipes.registry import RECIPES
 from bpe.version import __version__
 from pipelines.cli.argument_types import (
     parse_budget,
@@ -47,14 +48,26 @@ class UsageError(Exception):
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
+    size = parser.add_mutually_exclusive_group(required=True).add_argument
+    size(
         "--vocab-size",
         type=parse_vocab_sizes,
-        required=True,
         metavar="N[,N…]",
         help="size of the vocabulary: 256 bytes, merges and special tokens (32k is 32,000, 32Ki "
         "is 32,768); one training makes several sizes, with a folder for each",
+    )
+    size(
+        "--merges",
+        type=parse_vocab_sizes,
+        metavar="N[,N…]",
+        help="how many merges to make, in place of --vocab-size",
+    )
+    add = parser.add_argument
+    add(
+        "--recipe",
+        choices=tuple(RECIPES),
+        default="bpe",
+        help="kind of vocabulary (default: bpe, byte-level BPE)",
     )
     add(
         "--output",
@@ -77,7 +90,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--tie-order",
-        choices=("hf", "id", "bytes", "first"),
+        choices=tuple(dict.fromkeys(o for each in RECIPES.values() for o in each.tie_orders)),
         help="which of two equally frequent pairs is merged first (default: hf, as tokenizers)",
     )
     add(
@@ -250,7 +263,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise `UsageError`; names a misspelt option that stands for a required one."""
-        if message.startswith("the following arguments are required"):
+        if message.startswith(("the following arguments are req", "one of the arguments")):
             for word in self._words:
                 option = word.split("=", 1)[0]
                 close = difflib.get_close_matches(option, self._option_string_actions, n=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bpe.errors import SettingsError
+from bpe.recipes.registry import RECIPES, Recipe
 
 __all__ = ["PRESETS", "Preset", "resolve"]
 
@@ -46,6 +47,7 @@ def resolve(
     tie_order: str | None,
     min_frequency: int | None,
     superbpe_from: int | None,
+    recipe: Recipe = RECIPES["bpe"],
 ) -> Preset:
     """The settings of a preset, or the usual ones, with what the user gave in their place.
 
@@ -55,11 +57,15 @@ def resolve(
         tie_order: likewise.
         min_frequency: likewise.
         superbpe_from: likewise.
+        recipe: whose usual settings are taken without a preset.
 
     Raises:
         SettingsError: what was given contradicts the preset.
     """
-    preset = PRESETS[name] if name else Preset()
+    if name and recipe.name != "bpe":
+        raise SettingsError(f"--preset {name}: does not go with --recipe {recipe.name}")
+    usual = Preset(recipe.pretokenizer, next(iter(recipe.tie_orders), ""), recipe.min_frequency)
+    preset = PRESETS[name] if name else usual
     given = {
         "pretokenizer": pretokenizer,
         "tie_order": tie_order,

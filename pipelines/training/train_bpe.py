@@ -10,18 +10,21 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
+from bpe.backends.values import TIE_ORDERS
 from bpe.count_sums import add_tables
 from bpe.errors import SettingsError
+from bpe.pretokenizing.schemes import get_scheme
+from bpe.recipes.registry import RecipeSettings, train_recipe
 from bpe.second_stage import SUPERBPE, train_second_stage
 from bpe.tokenizer import Tokenizer, extend_golden
-from bpe.training import train
+from bpe.training import read_counts, train
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.tokenizer_files import copy_files
 from pipelines.storage.output_files import join
@@ -57,6 +60,11 @@ class TrainSettings:
             for a training of one stage. The pre-tokenizer is that of the first stage, or, for the
             second one itself, `superbpe`.
         preset: name of the preset that the settings come from, for the record; None for none.
+        recipe: of `bpe.recipes.registry`; the fields above are those of `bpe`, and others take
+            some of them.
+        merges: how many merges each vocabulary has, in place of `vocab_sizes`, for other recipes
+            than `bpe`; ascending.
+        recipe_options: what the recipe takes besides.
 
     Raises:
         SettingsError: a vocabulary size without room for the bytes and the special tokens; a
@@ -72,6 +80,9 @@ class TrainSettings:
     special_text: str = "text"
     superbpe_from: int | None = None
     preset: str | None = None
+    recipe: str = "bpe"
+    merges: tuple[int, ...] = ()
+    recipe_options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for token in self.special_tokens:
@@ -80,6 +91,12 @@ class TrainSettings:
                 raise SettingsError(
                     f"--special-token {token!r}: is {fault}; give each once, with its own text"
                 )
+        if self.recipe != "bpe":
+            self._check_recipe()
+            return
+        if self.tie_order not in TIE_ORDERS:
+            known = ", ".join(TIE_ORDERS)
+            raise SettingsError(f"--tie-order {self.tie_order}: --recipe bpe has {known}")
         least = _BYTES + len(self.special_tokens)
         if self.superbpe_from is not None:
             self._check_stages()
@@ -92,6 +109,35 @@ class TrainSettings:
             raise SettingsError(f"--min-frequency {self.min_frequency}: at least 1 is needed")
         if self.max_token_bytes is not None and self.max_token_bytes < 1:
             raise SettingsError(f"--max-token-bytes {self.max_token_bytes}: at least 1 is needed")
+
+    def _check_recipe(self) -> None:
+        for option, value in (
+            ("--superbpe-from", self.superbpe_from),
+            ("--max-token-bytes", self.max_token_bytes),
+            ("--pretokenizer none", self.pretokenizer == "none" or None),
+        ):
+            if value is not None:
+                raise SettingsError(f"{option}: does not go with --recipe {self.recipe}")
+        _ = self.of_recipe  # checks what it takes
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes that were asked for, of vocabularies or numbers of merges."""
+        return self.vocab_sizes or self.merges
+
+    @property
+    def of_recipe(self) -> RecipeSettings:
+        """The settings as another recipe than `bpe` takes them."""
+        return RecipeSettings(
+            self.recipe,
+            self.pretokenizer,
+            self.sizes,
+            by_merges=not self.vocab_sizes,
+            tie_order=self.tie_order or None,
+            min_frequency=self.min_frequency,
+            special_tokens=self.special_tokens,
+            options=self.recipe_options,
+        )
 
     def _check_stages(self) -> None:
         first = self.superbpe_from or 0
@@ -132,7 +178,11 @@ class TrainSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the training record and for comparison."""
         further = {"superbpe_from": self.superbpe_from, "preset": self.preset}
-        return self._usual_values() | {name: each for name, each in further.items() if each}
+        values = self._usual_values() | {name: each for name, each in further.items() if each}
+        if self.recipe == "bpe":
+            return values
+        sizes = {} if self.vocab_sizes else {"merges": list(self.merges)}
+        return values | {"recipe": self.recipe, **sizes, **self.of_recipe.options}
 
     def _usual_values(self) -> dict[str, Any]:
         return {
@@ -178,6 +228,13 @@ def train_sizes(
     Raises:
         CountTableError: the table was counted with another scheme or policy.
     """
+    if settings.recipe != "bpe":
+        return train_recipe(
+            *read_counts(table, get_scheme(settings.pretokenizer)),
+            settings.of_recipe,
+            progress=progress,
+            training_record=record,
+        )
     largest = train(
         table,
         settings.vocab_sizes[-1],

@@ -16,6 +16,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.errors import ModelFileError, OutputError, SettingsError
 from bpe.formats.model_directory import CONFIG_NAME
+from bpe.recipes.registry import RECIPES, Recipe, get_recipe
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.cli.commands.load_counts import load_given_counts
@@ -76,7 +77,7 @@ def run(arguments: Namespace) -> int:
         ),
         overwrite=arguments.overwrite,
         record=record,
-        models=len(this.settings.vocab_sizes),
+        models=len(this.settings.sizes),
     )
     with claimed(folder) as found, closing(this.dask):
         if found.finished:
@@ -144,15 +145,17 @@ class _TrainFolder(Run[None]):
 def _prepare(arguments: Namespace) -> TrainJob:
     """Check everything that can be checked without reading the corpus."""
     options = job.beam_options(arguments)
+    recipe = get_recipe(arguments.recipe)
     chosen = resolve(
         arguments.preset,
         arguments.pretokenizer,
         arguments.tie_order,
         arguments.min_frequency,
         arguments.superbpe_from,
+        recipe,
     )
     settings = TrainSettings(
-        vocab_sizes=tuple(arguments.vocab_size),
+        **_sizes(arguments),
         pretokenizer=_with_digits(chosen.pretokenizer, arguments),
         tie_order=chosen.tie_order,
         min_frequency=chosen.min_frequency,
@@ -161,6 +164,8 @@ def _prepare(arguments: Namespace) -> TrainJob:
         special_text=arguments.special_text,
         superbpe_from=arguments.superbpe_from,
         preset=arguments.preset,
+        recipe=recipe.name,
+        recipe_options=_recipe_options(arguments, recipe),
     )
     read = job.read_options(arguments)
     rounds = _round_options(arguments, settings, options)
@@ -187,10 +192,36 @@ def _prepare(arguments: Namespace) -> TrainJob:
     return TrainJob(arguments, read, settings, rounds, plan, inputs.counts)
 
 
+def _sizes(arguments: Namespace) -> dict[str, tuple[int, ...]]:
+    """Sizes of vocabularies, or numbers of merges where the alphabet is not known before."""
+    if arguments.vocab_size is not None:
+        return {"vocab_sizes": tuple(arguments.vocab_size)}
+    if arguments.recipe != "bpe":
+        return {"vocab_sizes": (), "merges": tuple(arguments.merges)}
+    others = 256 + len(arguments.special_token)
+    return {"vocab_sizes": tuple(others + each for each in arguments.merges)}
+
+
+def _recipe_options(arguments: Namespace, recipe: Recipe) -> dict[str, Any]:
+    """What was given of the recipe's own options; refuses those of other recipes."""
+    known = {name for each in RECIPES.values() for name in each.options}
+    given = {name: getattr(arguments, name, None) for name in sorted(known)}
+    given = {name: value for name, value in given.items() if value is not None}
+    for name in given:
+        if name not in recipe.options:
+            homes = " or ".join(each.name for each in RECIPES.values() if name in each.options)
+            raise SettingsError(
+                f"--{name.replace('_', '-')}: belongs to --recipe {homes}, not {recipe.name}"
+            )
+    return given
+
+
 def _with_digits(pretokenizer: str, arguments: Namespace) -> str:
     """The pre-tokenizer with the step of `--digits` before it, if that is given."""
     if arguments.digits is None:
         return pretokenizer
+    if arguments.recipe != "bpe":
+        raise SettingsError(f"--digits: does not go with --recipe {arguments.recipe}")
     if pretokenizer == "none" or arguments.superbpe_from is not None:
         other = "--pretokenizer none" if pretokenizer == "none" else "--superbpe-from"
         raise SettingsError(
@@ -217,6 +248,11 @@ def _round_options(
         raise SettingsError(
             f"--sample-bytes {rounds.sample_bytes}: belongs to --pretokenizer none; words are "
             "counted in all of the text"
+        )
+    if rounds.engine == "rounds" and settings.recipe != "bpe":
+        raise SettingsError(
+            f"--engine rounds: --recipe {settings.recipe} cannot be trained in rounds; leave "
+            "--engine out"
         )
     if rounds.engine == "rounds" and settings.tie_order == "first":
         raise SettingsError(

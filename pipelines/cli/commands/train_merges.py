@@ -142,6 +142,10 @@ def choose_engine(this: TrainJob, what: str, needed: int) -> str:
         return "driver"
     if this.rounds.engine == "auto" and fits:
         return "driver"
+    if this.settings.recipe != "bpe":
+        raise SettingsError(
+            f"{too_much}; --recipe {this.settings.recipe} cannot be trained in rounds: allow more"
+        )
     if this.settings.tie_order == "first":
         why = "" if fits else f"{too_much}, and "
         raise SettingsError(
@@ -179,7 +183,7 @@ def _train_raw(this: TrainJob, record: Mapping[str, Any]) -> Models:
             plan, this.read, this.settings, sample=sample, shards=shards, output=this.output
         )
         return _train_in_rounds(this, source, record)
-    with show_merges(this.settings.vocab_sizes[-1]) as progress:
+    with show_merges(this.settings.sizes[-1]) as progress:
         return train_raw_sizes(
             plan,
             this.read,
@@ -256,7 +260,7 @@ def _train_words(
     give_back_memory()
     if first_stage is not None:
         return train_second_sizes(table, first_stage[1], this.settings, record=record)
-    with show_merges(this.settings.vocab_sizes[-1]) as progress:
+    with show_merges(this.settings.sizes[-1]) as progress:
         return train_sizes(table, this.settings, record=record, progress=progress)
 
 

@@ -61,10 +61,9 @@ def print_summary(
     directories = model_directories(this.output, models)
     for wanted, model in models.items():
         lines.append(f"vocabulary       {format_count(model.vocab_size)}  {directories[wanted]}")
-        if model.vocab_size < wanted:
-            why = _STOP_REASONS.get(str(model.training.get("stop_reason")), "").format(
-                counted(settings.min_frequency, "time")
-            )
+        why = _STOP_REASONS.get(str(model.training.get("stop_reason")))
+        if why is not None:
+            why = why.format(counted(settings.min_frequency, "time"))
             lines.append(f"stopped early    {format_count(wanted)} were asked for, but {why}")
     lines.append(job.seconds_line(seconds, size if text_read else None))
     sys.stdout.write("\n".join(lines) + "\n")

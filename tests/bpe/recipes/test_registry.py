@@ -1,0 +1,45 @@
+"""Recipes by name: what is refused, and that `merges` is the same as a size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bpe.errors import SettingsError
+from bpe.recipes.registry import RECIPES, RecipeSettings
+from bpe.training import train
+
+COUNTS = {b"low": 5, b"lower": 2, b" low": 3}
+
+
+def test_a_number_of_merges_is_a_size() -> None:
+    by_merges = train(COUNTS, merges=2, pretokenizer="gpt2", special_tokens=["<|x|>"])
+    by_size = train(COUNTS, 256 + 2 + 1, pretokenizer="gpt2", special_tokens=["<|x|>"])
+    assert by_merges.digest == by_size.digest
+    assert len(by_merges.merges) == 2
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"recipe": "wordpeace", "merges": 1}, "wordpeace"),
+        ({}, "vocab_size or merges"),
+        ({"merges": 1, "vocab_size": 300}, "vocab_size or merges"),
+        ({"merges": 1, "recipe_options": {"end_mark": "x"}}, "end_mark"),
+        ({"merges": 1, "tie_order": "greatest"}, "greatest"),
+        ({"merges": 1, "recipe": "wordpiece", "max_token_bytes": 5}, "wordpiece"),
+        ({"merges": 1, "recipe": "unigram"}, "unigram"),
+    ],
+)
+def test_what_a_recipe_does_not_take_is_refused_by_name(given: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        train(COUNTS, pretokenizer="gpt2", **given)
+
+
+def test_each_recipe_that_is_there_takes_its_own_defaults() -> None:
+    for recipe in RECIPES.values():
+        if recipe.is_there:
+            settings = RecipeSettings(recipe.name, recipe.pretokenizer, (300,))
+            assert settings.min_frequency == recipe.min_frequency
+            assert settings.tie_order == next(iter(recipe.tie_orders), None)

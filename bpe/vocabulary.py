@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bpe.encoding.added_tokens import AddedToken
+from bpe.encoding.byte_rows import BYTE_PRESETS
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.tokenizer_model import TokenizerModel
 from bpe.engines.library_model import LibraryModel
@@ -64,6 +65,12 @@ class Vocabulary:
     def special_tokens(self) -> dict[str, int]:
         """Special tokens, text to id."""
         return dict(self._model.special_tokens)
+
+    @property
+    def reserved_texts(self) -> dict[str, int]:
+        """What `special_text="reject"` refuses, to ids: special tokens, or bytes that are ids."""
+        preset = BYTE_PRESETS.get(self._model.byte_preset or "")
+        return dict(preset.reserved) if preset and preset.reserved else self.special_tokens
 
     @property
     def added_tokens(self) -> tuple[AddedToken, ...]:

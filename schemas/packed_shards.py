@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.token_shards import token_type
+from schemas.token_shards import id_version
 from schemas.versions import with_version
 
 __all__ = ["PACKED_LISTS", "packed_shard_schema"]
@@ -21,8 +21,8 @@ PACKED_LISTS = (
 """Columns with an entry per segment of the row: in each row, all of them are equally long."""
 
 
-def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
-    """Schema of packed shards.
+def packed_shard_schema(id_type: pa.DataType, row_ids: int) -> pa.Schema:
+    """Schema of packed shards: version 1; where ids are uint8, version 2.
 
     A row holds segments and then padding. A segment is a document, or the part of it in this row.
     Where two segments meet, another document begins. Drawn for rows of 8 ids, with `.`
@@ -40,7 +40,7 @@ def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
     Columns; the lists have an entry per segment, in order:
 
     - `input_ids` fixed_size_list<uint16 or uint32>[row_ids]: ids, with BOS and EOS if the settings
-      ask for them, then the padding id.
+      ask for them, then the padding id; uint8 for some presets of bytes.
     - `lengths` list<int32>: number of ids in each segment; all other ids of the row are padding. An
       empty document is a segment of length 0.
     - `positions` list<int64>: place of the segment's first id in its document, in ids from 0. In a
@@ -54,7 +54,7 @@ def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
       Documents are counted by `is_last`.
 
     Args:
-        largest_id: of the tokenizer; decides uint16 or uint32.
+        id_type: as for `token_shard_schema`.
         row_ids: ids in each row.
     """
     types = {
@@ -66,6 +66,6 @@ def packed_shard_schema(largest_id: int, row_ids: int) -> pa.Schema:
         "is_first": pa.bool_(),
         "is_last": pa.bool_(),
     }
-    ids = pa.field("input_ids", pa.list_(token_type(largest_id), row_ids), nullable=False)
+    ids = pa.field("input_ids", pa.list_(id_type, row_ids), nullable=False)
     lists = [pa.field(name, pa.list_(types[name]), nullable=False) for name in PACKED_LISTS]
-    return with_version(pa.schema([ids, *lists]), "packed_shards", 1)
+    return with_version(pa.schema([ids, *lists]), "packed_shards", id_version(id_type))

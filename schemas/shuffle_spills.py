@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas.token_shards import token_shard_schema
+from schemas.token_shards import id_version, token_shard_schema
 from schemas.versions import with_version
 
 __all__ = ["shuffle_spill_schema"]
 
 
-def shuffle_spill_schema(largest_id: int) -> pa.Schema:
+def shuffle_spill_schema(id_type: pa.DataType) -> pa.Schema:
     """Schema of the spills that a tokenizer gives.
 
     Record batch i holds rows of bucket i modulo the number of buckets, in reading order; several
@@ -22,9 +22,9 @@ def shuffle_spill_schema(largest_id: int) -> pa.Schema:
     - `text_bytes` int64: bytes of text that end with the row.
 
     Args:
-        largest_id: as for `token_type`.
+        id_type: as for `token_shard_schema`.
     """
-    schema = token_shard_schema(largest_id)
+    schema = token_shard_schema(id_type)
     schema = schema.append(pa.field("shuffle_key", pa.uint64(), nullable=False))
     schema = schema.append(pa.field("text_bytes", pa.int64(), nullable=False))
-    return with_version(schema, "shuffle_spills", 1)
+    return with_version(schema, "shuffle_spills", id_version(id_type))

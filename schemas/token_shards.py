@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from schemas.versions import with_version
 
-__all__ = ["token_shard_schema", "token_type"]
+__all__ = ["id_version", "token_shard_schema", "token_type"]
 
 
 def token_type(largest_id: int) -> pa.DataType:
@@ -23,13 +23,20 @@ def token_type(largest_id: int) -> pa.DataType:
     return pa.uint16() if largest_id < 2**16 else pa.uint32()
 
 
-def token_shard_schema(largest_id: int) -> pa.Schema:
+def id_version(id_type: pa.DataType) -> int:
+    """Version of the schemas of encoded texts: 2 where ids are uint8, else 1."""
+    return 2 if id_type == pa.uint8() else 1
+
+
+def token_shard_schema(id_type: pa.DataType) -> pa.Schema:
     """Schema of the shards that a tokenizer gives, in the order of files and offsets.
+
+    Version 1; where ids are uint8, version 2, which is the same otherwise.
 
     Columns:
 
     - `input_ids` list<uint16 or uint32>: token ids of a document or of a part of it, in order, with
-      BOS and EOS if the settings ask for them.
+      BOS and EOS if the settings ask for them; uint8 for some presets of bytes.
     - `document_id` string: from the id field; otherwise `FILE_INDEX:PLACE` (`schemas.documents`).
     - `source` dictionary<int32, string>: the file, as a path below the folder that all inputs
       share.
@@ -42,14 +49,14 @@ def token_shard_schema(largest_id: int) -> pa.Schema:
     - `is_last` bool: whether the document ends here; its true values count the documents.
 
     Args:
-        largest_id: as for `token_type`.
+        id_type: of the tokenizer's ids: uint8, uint16 or uint32.
     """
     columns = [
-        pa.field("input_ids", pa.list_(token_type(largest_id)), nullable=False),
+        pa.field("input_ids", pa.list_(id_type), nullable=False),
         pa.field("document_id", pa.string(), nullable=False),
         pa.field("source", pa.dictionary(pa.int32(), pa.string()), nullable=False),
         pa.field("byte_start", pa.int64(), nullable=False),
         pa.field("part", pa.int32(), nullable=False),
         pa.field("is_last", pa.bool_(), nullable=False),
     ]
-    return with_version(pa.schema(columns), "token_shards", 1)
+    return with_version(pa.schema(columns), "token_shards", id_version(id_type))

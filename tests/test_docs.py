@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import bpe
@@ -48,7 +49,10 @@ def test_the_guides_name_every_column_and_field() -> None:
     named: set[str] = set()
     for guide in ("file-formats.md", "layouts-and-exports.md"):
         named.update(re.findall(r"`([\w.]+)`", (ROOT / "docs" / guide).read_text(encoding="utf8")))
-    for schema in (schemas.token_shard_schema(1), schemas.packed_shard_schema(1, 8)):
+    for schema in (
+        schemas.token_shard_schema(pa.uint16()),
+        schemas.packed_shard_schema(pa.uint16(), 8),
+    ):
         assert set(schema.names) <= named
     assert {field.name for field in dataclasses.fields(schemas.Manifest)} <= named
     assert named.issuperset(RECORD_NAMES)

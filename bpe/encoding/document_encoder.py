@@ -21,6 +21,7 @@ from bpe.backends.protocol import Decoder, Encoder
 from bpe.encoding.added_finder import AddedFinder
 from bpe.encoding.added_stream import AddedStream
 from bpe.encoding.added_tokens import Find
+from bpe.encoding.byte_rows import BYTE_PRESETS, ByteEncoder, count_reserved, first_reserved
 from bpe.encoding.characters import CharacterEncoder
 from bpe.encoding.final_tokens import FinalTokens
 from bpe.encoding.id_arrays import (
@@ -61,6 +62,7 @@ class DocumentEncoder:
         self._backend_encoder: Encoder | None = None
         self._backend_merger: Encoder | None = None
         self._backend_decoder: Decoder | None = None
+        self._bytes = None if model.byte_preset is None else BYTE_PRESETS[model.byte_preset]
 
     @cached_property
     def _finder(self) -> AddedFinder:
@@ -69,7 +71,12 @@ class DocumentEncoder:
 
     @cached_property
     def id_type(self) -> pa.DataType:
-        """Arrow type of ids in arrays: uint16 where the largest id fits, else uint32."""
+        """Arrow type of ids in arrays: uint16 where the largest id fits, else uint32.
+
+        Of a preset of bytes: uint8 where it fits.
+        """
+        if self._bytes is not None and self._model.max_id < 2**8:
+            return pa.uint8()
         return pa.uint16() if self._model.max_id < 2**16 else pa.uint32()
 
     def encode(self, text: str | bytes, special_text: str) -> npt.NDArray[np.uint32]:
@@ -247,6 +254,8 @@ class DocumentEncoder:
 
     def _merge(self, data: bytes) -> npt.NDArray[np.uint32]:
         """Ids of bytes as one pre-token, by merging alone."""
+        if self._bytes is not None:
+            return self._encoder().encode(data)
         with self._lock:
             if self._backend_merger is None:
                 model = dataclasses.replace(
@@ -348,6 +357,8 @@ class DocumentEncoder:
 
     def first_special(self, array: pa.LargeBinaryArray) -> tuple[int, int, str] | None:
         """First special token that counts in an array: row, start and text."""
+        if self._bytes is not None and self._bytes.reserved:
+            return first_reserved(self._bytes.reserved, array)
         names = {token.id: token.text for token in self._model.added_tokens}
         for row, start, token_id in self._special_places(array):
             return row, start, names[token_id]
@@ -356,6 +367,8 @@ class DocumentEncoder:
     def count_special_text(self, texts: Texts) -> dict[str, int]:
         """How often each special token is found; see `Tokenizer.count_special_text`."""
         array, model = binary_array(texts), self._model
+        if self._bytes is not None and self._bytes.reserved:
+            return count_reserved(self._bytes.reserved, array)
         in_normal_form = any(token.special and token.normalized for token in model.added_tokens)
         found: Mapping[int, int]
         if model.normalizer is None:
@@ -406,6 +419,9 @@ class DocumentEncoder:
 
     def _encoder(self) -> Encoder:
         with self._lock:
+            if self._backend_encoder is None and self._bytes is not None:
+                added = tuple(self._model.added_tokens)
+                self._backend_encoder = ByteEncoder(self._bytes.offset, self.id_type, added)
             if self._backend_encoder is None:
                 made = get_backend().make_encoder(self._model.encoding_model)
                 parts, _ = self._model.character_parts

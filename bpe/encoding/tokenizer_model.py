@@ -22,6 +22,7 @@ from bpe.encoding.added_tokens import (
     check_added_tokens,
     special_added_tokens,
 )
+from bpe.encoding.byte_rows import BYTE_PRESETS
 from bpe.encoding.characters import BLANK_SIGN, assembled_characters
 from bpe.encoding.missing_bytes import MissingBytes, find_missing_bytes
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER, from_printable
@@ -55,6 +56,7 @@ class TokenizerModel(TokenTable):
     characters: merges join characters, and one that is no token is encoded by its bytes:
         SentencePiece's kind, whose sign for a blank (U+2581) is a blank here.
     spare_tokens: further ids, which no text gets; their bytes may be those of other tokens.
+    byte_preset: name of the `BYTE_PRESETS` that numbers the bytes; there are no merges then.
     tie_order: order that training broke ties by; None for imported vocabularies, whose files do
         not tell it.
     training: record of the training, JSON values only.
@@ -71,6 +73,7 @@ class TokenizerModel(TokenTable):
     normalizer: str | None = None
     characters: bool = False
     spare_tokens: dict[int, bytes] = field(default_factory=dict)
+    byte_preset: str | None = None
     tie_order: str | None = None
     training: dict[str, Any] = field(default_factory=dict)
     post_processor: Any = None
@@ -93,6 +96,24 @@ class TokenizerModel(TokenTable):
         in_order = sorted(self.added_tokens, key=lambda token: token.id)
         object.__setattr__(self, "added_tokens", tuple(in_order))
         self._check_normal_forms()
+        self._check_byte_preset()
+
+    def _check_byte_preset(self) -> None:
+        if self.byte_preset is None:
+            return
+        name = self.byte_preset
+        preset = BYTE_PRESETS.get(name) if isinstance(name, str) else None
+        if preset is None:
+            raise VocabularyError(
+                f"byte preset {self.byte_preset!r} is not known: use one of "
+                f"{', '.join(BYTE_PRESETS)}"
+            )
+        numbered = {byte + preset.offset: bytes([byte]) for byte in range(256)}
+        if self.tokens != numbered or self.merges or self.normalizer or self.scheme.drops_text:
+            raise VocabularyError(
+                f"byte preset {self.byte_preset}: its tokens are the 256 bytes from id "
+                f"{preset.offset} on, as they are, and there are others, or merges"
+            )
 
     def _check_normal_forms(self) -> None:
         """Refuse two that the library would choose between by chance."""
@@ -251,7 +272,8 @@ class TokenizerModel(TokenTable):
         `unicode_version` and `whole_piece`. Where an added token is not special, or has a flag,
         the line ends with 2, and in place of `special_tokens` there is `added_tokens`: [id, text,
         special, normalized, lstrip, rstrip, single_word] by id. Where merges join characters, it
-        ends with 3, and there is `spare_tokens`: [id, hex bytes] by id.
+        ends with 3, and there is `spare_tokens`: [id, hex bytes] by id. Where bytes are numbered
+        by a preset, it ends with 4, and there is `byte_preset`.
         """
         content = self._content()
         lists = {name: content.pop(name) for name in ("merges", "tokens")}
@@ -264,6 +286,7 @@ class TokenizerModel(TokenTable):
         written["tokens"] = _write_rows('[%d,"%s"]', lists["tokens"])
         text = ",".join(f'"{name}":{written[name]}' for name in sorted(written))
         version = 3 if self.characters else 2 if "added_tokens" in content else 1
+        version = version if self.byte_preset is None else 4
         return hashlib.sha256(f"{_HEADER} {version}\n{{{text}}}".encode()).hexdigest()
 
     @property
@@ -348,6 +371,7 @@ class TokenizerModel(TokenTable):
             normalizer=content["normalizer"],
             characters="spare_tokens" in content,
             spare_tokens={i: bytes.fromhex(data) for i, data in content.get("spare_tokens", ())},
+            byte_preset=content.get("byte_preset"),
             **stored["provenance"],
         )
 
@@ -359,6 +383,7 @@ class TokenizerModel(TokenTable):
             "whole_piece": self.whole_piece,
             **self._added_content(),
             **self._spare_content(),
+            **({} if self.byte_preset is None else {"byte_preset": self.byte_preset}),
             "tokens": [(token_id, self.tokens[token_id].hex()) for token_id in sorted(self.tokens)],
             "merges": self.merges,
         }

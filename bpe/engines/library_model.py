@@ -46,6 +46,7 @@ class LibraryModel(TokenTable):
     # What such a model has none of. Documents are seen as a whole, and may be normalized.
     merges: list[tuple[int, int, int]] = field(default_factory=list, init=False)
     tie_order: str | None = field(default=None, init=False)
+    byte_preset: str | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         vocabulary_checks.check_ids(self.all_tokens)

@@ -12,7 +12,8 @@
 Since format version 4, the directory of a tokenizer over characters has neither vocab.json nor
 merges.txt, which cannot spell it: tokenizer.json holds both. That of a tokenizer that another
 library encodes holds that library's file in place of the first four
-(`bpe.formats.library_directory`).
+(`bpe.formats.library_directory`). Since format version 5, config.json names the preset that numbers
+bytes (`bpe.encoding.byte_rows`).
 
 config.json is written last: a directory without it is not a tokenizer yet.
 """
@@ -79,6 +80,8 @@ CONFIG_NAME = "config.json"
 FORMAT_VERSION = 3
 KINDS_VERSION = 4
 """Format version of directories whose vocabulary vocab.json cannot hold."""
+BYTES_VERSION = 5
+"""Format version of directories whose config.json has `byte_preset`."""
 
 _FORMAT = "beam-bpe tokenizer"
 _VOCAB, _MERGES, _HUGGING_FACE = "vocab.json", "merges.txt", "tokenizer.json"
@@ -166,6 +169,8 @@ def render_model_files(
         "without_tokenizer_json": without,
     }
     version = KINDS_VERSION if model.characters else FORMAT_VERSION
+    if model.byte_preset is not None:
+        facts["byte_preset"], version = model.byte_preset, BYTES_VERSION
     return _with_config(files, version, written_by, facts)
 
 
@@ -260,6 +265,7 @@ def _read_byte_level(
             training=_member(config, "training", dict, directory),
             post_processor=config.get("post_processor"),
         )
+        model = dataclasses.replace(model, byte_preset=config.get("byte_preset"))
     except InputError as error:
         raise ModelFileError(f"{directory}: {error}") from error
     _check_digest(model, config, directory)
@@ -348,10 +354,10 @@ def _read_config(directory: PathLike) -> dict[str, Any]:
             f"{path}: format is {config.get('format')!r}, not {_FORMAT!r}: another program wrote "
             "this config.json; import its tokenizer.json or vocab.json and merges.txt instead"
         )
-    if config.get("format_version") not in range(1, KINDS_VERSION + 1):
+    if config.get("format_version") not in range(1, BYTES_VERSION + 1):
         raise ModelFileError(
             f"{path}: format_version is {config.get('format_version')!r}, and this version reads "
-            f"1 to {KINDS_VERSION}; it was written by {config.get('written_by')!r}: install that"
+            f"1 to {BYTES_VERSION}; it was written by {config.get('written_by')!r}: install that"
         )
     return config
 

@@ -11,6 +11,7 @@ from bpe.engines.library_model import LibraryModel
 from bpe.engines.loading import read_by_library, read_sentencepiece, read_wordpiece_vocab
 from bpe.errors import ModelFileError, SettingsError
 from bpe.formats import gpt2_files, model_directory, tiktoken_ranks
+from bpe.formats.byte_presets import is_byte_preset, make_byte_model
 from bpe.formats.file_access import read_file
 from bpe.formats.foreign_tokenizers import SENTENCEPIECE, WORDPIECE, describe_bytes
 from bpe.formats.golden import GoldenText
@@ -39,6 +40,10 @@ def read_tokenizer(
     With the model of a model directory come its golden texts, for the caller to check.
     """
     location = Path(path)
+    if is_byte_preset(location):
+        if pretokenizer is not None:
+            raise SettingsError(f"{path} merges nothing: leave the pre-tokenizer out")
+        return make_byte_model(str(location), special_tokens), None
     if _is_rank_file(location):
         model = tiktoken_ranks.read_tiktoken_ranks(
             location, pretokenizer=pretokenizer, special_tokens=special_tokens

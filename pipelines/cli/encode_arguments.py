@@ -18,8 +18,8 @@ def add_encode(parser: argparse.ArgumentParser) -> None:
         type=parse_folder,
         required=True,
         metavar="DIR|FILE",
-        help="a trained folder, a .tiktoken file, a tokenizer.json, or a folder with vocab.json "
-        "and merges.txt",
+        help="a trained folder, a .tiktoken file, a tokenizer.json, a folder with vocab.json and "
+        "merges.txt, or a preset of bytes: bytes, byt5, blt or hnet",
     )
     add("--pretokenizer", metavar="SCHEME", help="scheme of a tokenizer file that does not name it")
     add("--output", type=parse_folder, required=True, metavar="DIR", help="folder of the shards")

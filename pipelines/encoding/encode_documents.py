@@ -153,7 +153,7 @@ class UnitEncoder:
         # Packing cuts rows by itself.
         cap = settings.max_row_tokens if settings.pack is None else _NO_CAP
         maker = RowMaker(
-            token_shard_schema(tokenizer.max_id),
+            token_shard_schema(tokenizer.id_type),
             self.sources,
             bos=settings.bos,
             eos=settings.eos,

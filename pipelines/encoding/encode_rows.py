@@ -191,7 +191,7 @@ class _EncodeRows(beam.DoFn):
         size = pc.sum(pc.binary_length(texts)).as_py() or 0
         count_documents(documents=len(texts), size=size, tokens=len(values))
         return pa.RecordBatch.from_arrays(
-            [ids, lists], schema=encoded_batch_schema(tokenizer.max_id)
+            [ids, lists], schema=encoded_batch_schema(tokenizer.id_type)
         )
 
     def _columns(

@@ -160,7 +160,7 @@ class _SpillUnit(beam.DoFn):
         """Read and encode a unit, and write its rows and record; returns the record as JSON."""
         settings = self._settings
         reading = UnitEncoder(self._output, unit, settings, self._progress_folder)
-        schema = shuffle_spill_schema(reading.tokenizer.max_id)
+        schema = shuffle_spill_schema(reading.tokenizer.id_type)
         keys = DocumentKeys(unit, settings.seed)
         file = OpenShard(self._output, spill_name(unit.index), schema, "none")
         try:
@@ -253,7 +253,7 @@ class _WriteBucket(beam.DoFn):
         tokenizer = cached_tokenizer(folder, settings.tokenizer_digest)
         # What the first job left in a process that does both.
         tokenizer.forget_encoder()
-        gathered = _Gathered(token_shard_schema(tokenizer.max_id))
+        gathered = _Gathered(token_shard_schema(tokenizer.id_type))
         for unit in range(bucket.units):
             gathered.add(_read_spill(self._output, unit, bucket))
         with OutputWriter(self._output, bucket.group, tokenizer, settings) as writer:

@@ -26,8 +26,8 @@ __all__ = ["OutputWriter", "output_schema"]
 def output_schema(tokenizer: Tokenizer, settings: EncodeSettings) -> pa.Schema:
     """Schema of the shards that a run writes."""
     if settings.pack is None:
-        return token_shard_schema(tokenizer.max_id)
-    return packed_shard_schema(tokenizer.max_id, settings.pack)
+        return token_shard_schema(tokenizer.id_type)
+    return packed_shard_schema(tokenizer.id_type, settings.pack)
 
 
 class OutputWriter:

@@ -183,10 +183,10 @@ class ShardSource:
             return reader.dtype
 
     def _open(
-        self, shard: ShardSidecar, largest: int | None = None
+        self, shard: ShardSidecar, id_type: pa.DataType | None = None
     ) -> AbstractContextManager[ShardReader]:
         path = join(self.directory, shard.file)
-        return open_shard(path, self.row_ids, largest=largest, remedy=self._remedy)
+        return open_shard(path, self.row_ids, id_type=id_type, remedy=self._remedy)
 
     def _find_largest(self, marks: list[int]) -> tuple[int, str]:
         found = [(shard.max_id, shard.file) for shard in self.shards]
@@ -210,7 +210,7 @@ class ShardSource:
     def _read_shard(self, shard: ShardSidecar) -> Iterator[pa.RecordBatch]:
         """The batches of a shard, checked, and counted against what the manifest says."""
         rows = tokens = 0
-        with self._open(shard, int(np.iinfo(self.dtype).max)) as reader:
+        with self._open(shard, pa.from_numpy_dtype(self.dtype)) as reader:
             for columns in reader:
                 yield columns
                 rows += columns.num_rows

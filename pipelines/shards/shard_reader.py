@@ -16,6 +16,7 @@ from schemas.versions import check_version
 
 __all__ = ["ShardReader", "open_shard", "shard_errors"]
 
+_ID_TYPES = (pa.uint8(), pa.uint16(), pa.uint32())
 _REMEDY = "beam-bpe verify tells what is damaged"
 
 
@@ -36,7 +37,7 @@ class ShardReader:
     Args:
         file: an Arrow file, or its content.
         row_ids: ids in each packed row; None if the shard is not packed.
-        largest: the tokenizer's largest id; None for any.
+        id_type: of the tokenizer's ids; None for any.
 
     Attributes:
         file: the batches, as pyarrow reads them; not validated.
@@ -46,15 +47,15 @@ class ShardReader:
         ValueError: the file holds something else; as `shard_errors` takes it.
     """
 
-    def __init__(self, file: Any, row_ids: int | None, largest: int | None = None) -> None:
+    def __init__(self, file: Any, row_ids: int | None, id_type: pa.DataType | None = None) -> None:
         self.file = pa.ipc.open_file(file)
         try:
             kind = self.file.schema.field("input_ids").type.value_type
         except (KeyError, AttributeError) as error:
             raise ValueError("it has no lists input_ids") from error
         self.dtype: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
-        top = int(np.iinfo(self.dtype).max) if largest is None else largest
-        schema = token_shard_schema(top) if row_ids is None else packed_shard_schema(top, row_ids)
+        ids = id_type or (kind if kind in _ID_TYPES else pa.uint32())
+        schema = token_shard_schema(ids) if row_ids is None else packed_shard_schema(ids, row_ids)
         check_version(self.file.schema, schema)
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ def open_shard(
     path: str,
     row_ids: int | None,
     *,
-    largest: int | None = None,
+    id_type: pa.DataType | None = None,
     size: int | None = None,
     remedy: str = _REMEDY,
 ) -> Iterator[ShardReader]:
@@ -87,7 +88,7 @@ def open_shard(
     Args:
         path: of the file.
         row_ids: as in `ShardReader`.
-        largest: as there.
+        id_type: as there.
         size: bytes of the file, to be checked.
         remedy: ends the errors, also those of what is done with the batches.
 
@@ -102,4 +103,4 @@ def open_shard(
     with shard_errors(path, remedy), open_for_reading(path) as file:
         if size not in (None, file.size()):
             raise OutputError(f"{path}: has {file.size()} bytes, the manifest {size}")
-        yield ShardReader(file, row_ids, largest)
+        yield ShardReader(file, row_ids, id_type)

@@ -95,8 +95,8 @@ class ShardCheck:
         """
         self._check_file()
         again = 0
-        pack, largest = self._settings.pack, self._tokenizer.max_id
-        with open_shard(self._path, pack, largest=largest, remedy=REPAIR) as batches:
+        pack, id_type = self._settings.pack, self._tokenizer.id_type
+        with open_shard(self._path, pack, id_type=id_type, remedy=REPAIR) as batches:
             share = None if full else _SAMPLE_IDS // max(1, len(batches))
             for batch in batches:
                 parts = self._check_rows(batch)

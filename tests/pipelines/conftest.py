@@ -28,7 +28,7 @@ from pipelines.cli import argument_types, command_line
 from pipelines.shards.manifest import add_up
 from pipelines.shards.shard_files import ShardFacts
 from schemas.sidecars import Manifest, ShardSidecar
-from schemas.token_shards import token_shard_schema
+from schemas.token_shards import token_shard_schema, token_type
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -231,7 +231,7 @@ def _lay_out(documents: list[list[list[int]]], cuts: list[int]) -> list[list[lis
 
 
 def _write_shard(folder: Path, index: int, batches: list[list[Row]], largest: int) -> ShardSidecar:
-    schema = token_shard_schema(largest)
+    schema = token_shard_schema(token_type(largest))
     path = folder / f"shard-{index:05d}-000.arrow"
     facts = ShardFacts()
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, schema) as writer:

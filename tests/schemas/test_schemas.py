@@ -29,7 +29,7 @@ WORDS = word_counts_schema(scheme="gpt2", unicode_version="16.0.0", document_rul
 ALL = {
     "document_pieces": schemas.DOCUMENT_PIECES,
     "word_counts": WORDS,
-    "token_shards": token_shard_schema(50256),
+    "token_shards": token_shard_schema(pa.uint16()),
     "pair_counts": schemas.PAIR_COUNTS,
     "ranked_pairs": schemas.RANKED_PAIRS,
     "boundary_records": schemas.BOUNDARY_RECORDS,
@@ -89,7 +89,19 @@ def test_first_positions_are_a_column() -> None:
 )
 def test_token_type_goes_by_the_largest_id(largest: int, expected: pa.DataType) -> None:
     assert token_type(largest) == expected
-    assert token_shard_schema(largest).field("input_ids").type == pa.list_(expected)
+
+
+@pytest.mark.parametrize("id_type", [pa.uint8(), pa.uint16(), pa.uint32()])
+def test_columns_of_uint8_ids_have_a_version_of_their_own(id_type: pa.DataType) -> None:
+    version = b"2" if id_type == pa.uint8() else b"1"
+    for schema in (
+        token_shard_schema(id_type),
+        schemas.packed_shard_schema(id_type, 8),
+        schemas.shuffle_spill_schema(id_type),
+        schemas.encoded_batch_schema(id_type),
+    ):
+        assert schema.field("input_ids").type.value_type == id_type
+        assert schema.metadata[VERSION_KEY] == version
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**32])

@@ -16,10 +16,11 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 
 from bpe.backends.process_memory import bound_free_memory
+from bpe.encoding.byte_rows import BYTE_PRESETS
 from bpe.errors import BpeError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
-from pipelines.cli.commands.load_tokenizer import load_given_tokenizer
+from pipelines.cli.commands.load_tokenizer import NO_MARK, load_given_tokenizer
 from pipelines.cli.commands.tokenizer_notes import tell_engine, tell_framing, tell_lossy
 from pipelines.corpus.listing.inputs import ReadOptions
 from pipelines.corpus.plan import Plan, make_plan
@@ -136,12 +137,12 @@ class _Job:
 
 
 def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> EncodeSettings:
-    eos = _token_id(tokenizer, "--append-eos", arguments.append_eos)
+    bos, eos = _marks(arguments, tokenizer)
     _refuse_without_pack(arguments)
     return EncodeSettings(
         tokenizer_digest=tokenizer.digest,
         read=read,
-        bos=_token_id(tokenizer, "--prepend-bos", arguments.prepend_bos),
+        bos=bos,
         eos=eos,
         special_text=arguments.special_text,
         shard_bytes=arguments.shard_bytes,
@@ -155,6 +156,27 @@ def _settings(arguments: Namespace, tokenizer: Tokenizer, read: ReadOptions) -> 
         shuffle=arguments.shuffle,
         seed=arguments.seed,
     )
+
+
+def _marks(arguments: Namespace, tokenizer: Tokenizer) -> tuple[int | None, int | None]:
+    """Ids around each document: as given; those of a preset of bytes stand unless others are."""
+    name = tokenizer.model.byte_preset
+    if name is None:
+        return (
+            _token_id(tokenizer, "--prepend-bos", arguments.prepend_bos),
+            _token_id(tokenizer, "--append-eos", arguments.append_eos),
+        )
+    preset = BYTE_PRESETS[name]
+    found = [
+        (None if given == NO_MARK else _token_id(tokenizer, option, given)) if given else usual
+        for option, given, usual in (
+            ("--prepend-bos", arguments.prepend_bos, preset.bos),
+            ("--append-eos", arguments.append_eos, preset.eos),
+        )
+    ]
+    shown = ["none" if mark is None else str(mark) for mark in found]
+    job.note(f"note: {name}: bos {shown[0]}, eos {shown[1]} around each document")
+    return found[0], found[1]
 
 
 def _refuse_without_pack(arguments: Namespace) -> None:

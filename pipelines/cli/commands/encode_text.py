@@ -111,8 +111,8 @@ class _StreamedDocument(_Document):
         super().__init__(rules, place)
         self._stream = stream
         self._done = 0  # bytes of text that have ids
-        specials = rules.tokenizer.special_tokens if rules.special_text == "reject" else {}
-        self._refused = {token_id: text for text, token_id in specials.items()}
+        refused = rules.tokenizer.reserved_texts if rules.special_text == "reject" else {}
+        self._refused = {token_id: text for text, token_id in refused.items()}
 
     def feed(self, data: bytes) -> _Ids:
         """Take more text; returns ids that are final."""

@@ -96,6 +96,8 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     if tokenizer.normalizer is not None:
         _print(f"normalizer       {tokenizer.normalizer}: decoding gives the normal form")
     model = tokenizer.model
+    if model.byte_preset is not None:
+        _print(f"bytes            numbered as {model.byte_preset} has them; nothing is merged")
     in_hex = _is_feste(tokenizer)
 
     def show(data: bytes) -> str:

@@ -73,7 +73,7 @@ def unit_of(*sources: str) -> Unit:
 
 def rows(entries: list[tuple[str, int, int, int]]) -> pa.RecordBatch:
     """(document id, source code, byte start, part) per row."""
-    schema = token_shard_schema(10)
+    schema = token_shard_schema(pa.uint16())
     ids, codes, starts, parts = map(list, zip(*entries, strict=True))
     sources = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(["a", "b"]))
     columns = [

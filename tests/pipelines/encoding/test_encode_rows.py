@@ -32,7 +32,7 @@ class Document(NamedTuple):
 
 
 def flat(batch: pa.RecordBatch) -> list[tuple[str | None, tuple[int, ...]]]:
-    assert batch.schema == encoded_batch_schema(261)
+    assert batch.schema == encoded_batch_schema(pa.uint16())
     return [(row["document_id"], tuple(row["input_ids"])) for row in batch.to_pylist()]
 
 

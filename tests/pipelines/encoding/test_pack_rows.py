@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -39,7 +40,7 @@ def token_rows(documents: Documents, how: Settings, borders: list[int]) -> list[
     """Documents as lists of pieces, as rows in batches with some borders."""
     batch, ids = pieces(documents)
     maker = RowMaker(
-        token_shard_schema(999), ["a.txt"], bos=how.bos, eos=how.eos, max_row_tokens=1 << 30
+        token_shard_schema(pa.uint16()), ["a.txt"], bos=how.bos, eos=how.eos, max_row_tokens=1 << 30
     )
     places = sorted({0, len(ids), *(border % (len(ids) + 1) for border in borders)})
     return [
@@ -52,7 +53,7 @@ def pack(
     documents: Documents, how: Settings, borders: list[int] | None = None
 ) -> tuple[list[dict[str, Any]], Packer, list[int]]:
     """The packed rows, the packer, and the bytes of text of each row."""
-    packer = Packer(packed_shard_schema(999, how.pack), how, LENGTHS)
+    packer = Packer(packed_shard_schema(pa.uint16(), how.pack), how, LENGTHS)
     batches = [
         packed for rows in token_rows(documents, how, borders or []) for packed in packer.add(rows)
     ]
@@ -210,7 +211,7 @@ def test_the_drawing_of_the_schema() -> None:
 def test_a_document_from_another_unit_starts_where_this_one_takes_it_up(mode: str) -> None:
     how = Settings(4, mode)
     rows = token_rows([[[1], [2, 3, 4, 5, 6]], [[7]]], how, [1])
-    packer = Packer(packed_shard_schema(999, 4), how, LENGTHS)
+    packer = Packer(packed_shard_schema(pa.uint16(), 4), how, LENGTHS)
     packed = [row for each in rows[1:] for row in packer.add(each)] + list(packer.finish())
     first = packed[0].batch.to_pylist()[0]
     assert first["input_ids"] == [2, 3, 4, 5]
@@ -222,7 +223,7 @@ def test_what_goes_on_from_elsewhere_is_not_taken_for_the_document_before(mode: 
     """After a shuffle, the rest of a document from another unit may follow any other."""
     how = Settings(8, mode)
     first, rest = token_rows([[[1, 2]], [[3], [4, 5]]], how, [2])
-    packer = Packer(packed_shard_schema(999, 8), how, LENGTHS)
+    packer = Packer(packed_shard_schema(pa.uint16(), 8), how, LENGTHS)
     packed = [*packer.add(first.slice(0, 1)), *packer.add(rest), *packer.finish()]
     found = [
         segment for each in packed for row in each.batch.to_pylist() for segment in segments(row)
@@ -234,5 +235,5 @@ def test_what_goes_on_from_elsewhere_is_not_taken_for_the_document_before(mode: 
 
 
 def test_no_rows_make_no_rows() -> None:
-    packer = Packer(packed_shard_schema(999, 4), Settings(4, "best-fit"), LENGTHS)
+    packer = Packer(packed_shard_schema(pa.uint16(), 4), Settings(4, "best-fit"), LENGTHS)
     assert list(packer.finish()) == []

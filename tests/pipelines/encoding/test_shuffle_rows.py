@@ -16,7 +16,7 @@ from pipelines.encoding.shuffle_rows import ShuffleWindow, in_order
 from pipelines.shards.token_rows import TokenRows
 from schemas.token_shards import token_shard_schema
 
-SCHEMA = token_shard_schema(999)
+SCHEMA = token_shard_schema(pa.uint16())
 UNIT = Unit(0, (FileRange(InputFile(0, "/a", 9, "x", "text", "none", "a"), 0, 9),))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ from pipelines.shards.token_rows import RowMaker, TokenRows
 from schemas.token_shards import token_shard_schema
 from tests.pipelines.document_pieces import pieces
 
-SCHEMA = token_shard_schema(999)
+SCHEMA = token_shard_schema(pa.uint16())
 BOS, EOS = 998, 999
 
 

@@ -24,7 +24,7 @@ from pipelines.storage.output_files import HashingFile, publish, write_atomicall
 from schemas.sidecars import ShardSidecar
 from schemas.token_shards import token_shard_schema
 
-SCHEMA = token_shard_schema(999)
+SCHEMA = token_shard_schema(pa.uint16())
 FILE = InputFile(0, "/in/a.txt", 100, "100 bytes", "text", "none", "a.txt")
 UNIT = Unit(3, (FileRange(FILE, 0, 100),))
 

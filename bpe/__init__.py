@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         SettingsError,
         VocabularyError,
     )
+    from bpe.extension import extend
     from bpe.file_training import count_files, train_from_files
     from bpe.pretokenizing.schemes import SCHEME_NAMES, Scheme, get_scheme
     from bpe.tokenizer import Tokenizer, extend_golden
@@ -54,6 +55,7 @@ __all__ = [
     "__version__",
     "count_files",
     "count_pretokens",
+    "extend",
     "extend_golden",
     "get_backend",
     "get_scheme",
@@ -82,6 +84,7 @@ _HOMES = {
     "__version__": "bpe.version",
     "count_files": "bpe.file_training",
     "count_pretokens": "bpe.counting",
+    "extend": "bpe.extension",
     "extend_golden": "bpe.tokenizer",
     "get_backend": "bpe.backends.choice",
     "get_scheme": "bpe.pretokenizing.schemes",

@@ -31,7 +31,14 @@ from bpe.rounds.shard_state import ShardState, state_id_type
 from bpe.tokenizer import Tokenizer
 from bpe.training import make_rules, make_tokenizer, read_counts
 
-__all__ = ["SUPERBPE", "SecondStage", "begin_second_stage", "stage_tokens", "train_second_stage"]
+__all__ = [
+    "SUPERBPE",
+    "SecondStage",
+    "begin_second_stage",
+    "continue_merges",
+    "stage_tokens",
+    "train_second_stage",
+]
 
 
 @dataclass(frozen=True)
@@ -127,7 +134,7 @@ def train_second_stage(
     backend = get_backend()
     state = begin_second_stage(words, weights, first_stage, backend=backend)
     rest = replace(rules, max_merges=rules.max_merges - len(inherited))
-    learned = _continue(state, tokens, rest, backend)
+    learned = continue_merges(state, tokens, rest, backend)
     return make_tokenizer(
         MergeList(inherited + learned.merges, learned.counts, learned.stop_reason),
         vocab_size=vocab_size,
@@ -138,9 +145,13 @@ def train_second_stage(
     )
 
 
-def _continue(
+def continue_merges(
     state: ShardState, tokens: list[bytes], rules: MergeRules, backend: Backend
 ) -> MergeList:
+    """Learn more merges from tokens of an earlier training, which `tokens` spells; it grows.
+
+    state: ids are places in `tokens`. rules: max_merges is how many more there may be.
+    """
     picks = backend.simulate_merges(
         encode_segments(state.sequences), state.weights, tokens, rules, None
     )

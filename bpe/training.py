@@ -23,7 +23,7 @@ from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.recipes.registry import RecipeSettings, train_recipe
 from bpe.tokenizer import Tokenizer
 
-__all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw"]
+__all__ = ["make_rules", "make_tokenizer", "read_counts", "train", "train_raw", "warn_if_short"]
 
 _LOG = logging.getLogger(__name__)
 _BASE_TOKENS = 256
@@ -287,6 +287,13 @@ def _mapping_columns(
     )
 
 
+def warn_if_short(made: int, vocab_size: int, stop_reason: str, min_frequency: int) -> None:
+    """Log a warning if a training ended with fewer tokens than were asked for."""
+    if made < vocab_size:
+        reason = _STOPPED_EARLY[stop_reason].format(min_frequency=min_frequency)
+        _LOG.warning("stopped at %d of %d tokens: %s", made, vocab_size, reason)
+
+
 def make_tokenizer(
     learned: MergeList,
     *,
@@ -301,9 +308,7 @@ def make_tokenizer(
     Its training record says how training ended; a warning is logged if that was early.
     """
     made = _BASE_TOKENS + len(learned.merges) + len(special_tokens)
-    if made < vocab_size:
-        reason = _STOPPED_EARLY[learned.stop_reason].format(min_frequency=rules.min_frequency)
-        _LOG.warning("stopped at %d of %d tokens: %s", made, vocab_size, reason)
+    warn_if_short(made, vocab_size, learned.stop_reason, rules.min_frequency)
     record: dict[str, Any] = {
         "vocab_size": vocab_size,
         "min_frequency": rules.min_frequency,

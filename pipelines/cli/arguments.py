@@ -112,6 +112,13 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "frequency), superbpe (with --superbpe-from: the published patterns)",
     )
     add(
+        "--extend",
+        type=parse_folder,
+        metavar="DIR|FILE",
+        help="go on from this tokenizer of byte-level BPE, as --tokenizer of encode: merges and "
+        "ids stay, and --vocab-size counts its tokens too",
+    )
+    add(
         "--superbpe-from",
         type=whole_number(most=2**32),
         metavar="N",

@@ -20,6 +20,7 @@ import pyarrow as pa
 from bpe.backends.values import TIE_ORDERS
 from bpe.count_sums import add_tables
 from bpe.errors import SettingsError
+from bpe.extension import extend_to_sizes
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.recipes.registry import RecipeSettings, train_recipe
 from bpe.second_stage import SUPERBPE, train_second_stage
@@ -65,6 +66,8 @@ class TrainSettings:
         merges: how many merges each vocabulary has, in place of `vocab_sizes`, for other recipes
             than `bpe`; ascending.
         recipe_options: what the recipe takes besides.
+        extends: digest of the tokenizer that is gone on from; its special tokens are among those
+            above, and its merges and ids are in `vocab_sizes`.
 
     Raises:
         SettingsError: a vocabulary size without room for the bytes and the special tokens; a
@@ -83,6 +86,7 @@ class TrainSettings:
     recipe: str = "bpe"
     merges: tuple[int, ...] = ()
     recipe_options: Mapping[str, Any] = field(default_factory=dict)
+    extends: str | None = None
 
     def __post_init__(self) -> None:
         for token in self.special_tokens:
@@ -178,6 +182,7 @@ class TrainSettings:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for the training record and for comparison."""
         further = {"superbpe_from": self.superbpe_from, "preset": self.preset}
+        further["extends"] = self.extends
         values = self._usual_values() | {name: each for name, each in further.items() if each}
         if self.recipe == "bpe":
             return values
@@ -212,6 +217,7 @@ def train_sizes(
     *,
     record: Mapping[str, Any],
     progress: Callable[[int, int], None] | None = None,
+    base: Tokenizer | None = None,
 ) -> dict[int, Tokenizer]:
     """Train to the largest vocabulary size and cut the others from it.
 
@@ -220,6 +226,7 @@ def train_sizes(
         settings: what decides the merges.
         record: stored as each tokenizer's training record.
         progress: called with merges made and merges wanted, now and then.
+        base: tokenizer that is gone on from, that of `settings.extends`.
 
     Returns:
         One tokenizer per size that was asked for; smaller than asked where nothing is left to
@@ -228,6 +235,18 @@ def train_sizes(
     Raises:
         CountTableError: the table was counted with another scheme or policy.
     """
+    if base is not None:
+        return extend_to_sizes(
+            table,
+            base,
+            settings.vocab_sizes,
+            tie_order=settings.tie_order,
+            min_frequency=settings.min_frequency,
+            special_tokens=settings.special_tokens,
+            max_token_bytes=settings.max_token_bytes,
+            training_record=record,
+            progress=progress,
+        )
     if settings.recipe != "bpe":
         return train_recipe(
             *read_counts(table, get_scheme(settings.pretokenizer)),

@@ -20,6 +20,7 @@ from bpe.recipes.registry import RECIPES, Recipe, get_recipe
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.cli.commands.load_counts import load_given_counts
+from pipelines.cli.commands.train_extension import extension_settings, load_base
 from pipelines.cli.commands.train_job import (
     COUNTS_FOLDER,
     FIRST_STAGE,
@@ -154,13 +155,17 @@ def _prepare(arguments: Namespace) -> TrainJob:
         arguments.superbpe_from,
         recipe,
     )
-    settings = TrainSettings(
+    base = load_base(arguments)
+    decides = {
         **_sizes(arguments),
-        pretokenizer=_with_digits(chosen.pretokenizer, arguments),
-        tie_order=chosen.tie_order,
-        min_frequency=chosen.min_frequency,
+        "pretokenizer": _with_digits(chosen.pretokenizer, arguments),
+        "tie_order": chosen.tie_order,
+        "min_frequency": chosen.min_frequency,
+        "special_tokens": tuple(arguments.special_token),
+    }
+    settings = TrainSettings(
+        **(decides if base is None else extension_settings(arguments, base)),
         max_token_bytes=arguments.max_token_bytes,
-        special_tokens=tuple(arguments.special_token),
         special_text=arguments.special_text,
         superbpe_from=arguments.superbpe_from,
         preset=arguments.preset,
@@ -186,10 +191,10 @@ def _prepare(arguments: Namespace) -> TrainJob:
                 "--pretokenizer none trains on text, not on counts of words; give --input instead "
                 "of --from-counts"
             )
-        return TrainJob(arguments, read, settings, rounds, None, {})
+        return TrainJob(arguments, read, settings, rounds, None, {}, base)
     inputs = job.list_and_report(arguments, read)
     plan = make_plan(inputs, read)
-    return TrainJob(arguments, read, settings, rounds, plan, inputs.counts)
+    return TrainJob(arguments, read, settings, rounds, plan, inputs.counts, base)
 
 
 def _sizes(arguments: Namespace) -> dict[str, tuple[int, ...]]:

@@ -11,6 +11,7 @@ from typing import Any
 import apache_beam as beam
 from apache_beam.options.pipeline_options import GoogleCloudOptions
 
+from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands import job
 from pipelines.corpus.listing.inputs import ReadOptions
 from pipelines.corpus.plan import Plan
@@ -47,6 +48,7 @@ class TrainJob:
         rounds: engine, sample, and how rounds are set up.
         plan: the input; None for a training on counts.
         listing: `InputList.counts`.
+        base: tokenizer that is gone on from; None for a training from bytes.
         dask: shared by all jobs; to be closed after them.
     """
 
@@ -56,6 +58,7 @@ class TrainJob:
     rounds: RoundOptions
     plan: Plan | None
     listing: Mapping[str, int]
+    base: Tokenizer | None = None
     dask: LocalDask = field(default_factory=LocalDask)
 
     @property

@@ -138,7 +138,8 @@ def choose_engine(this: TrainJob, what: str, needed: int) -> str:
     )
     if this.rounds.engine == "driver":
         if not fits:
-            raise SettingsError(f"{too_much}; allow more, or train with --engine rounds")
+            rest = "" if this.base else ", or train with --engine rounds"
+            raise SettingsError(f"{too_much}; allow more{rest}")
         return "driver"
     if this.rounds.engine == "auto" and fits:
         return "driver"
@@ -146,6 +147,8 @@ def choose_engine(this: TrainJob, what: str, needed: int) -> str:
         raise SettingsError(
             f"{too_much}; --recipe {this.settings.recipe} cannot be trained in rounds: allow more"
         )
+    if this.base is not None:
+        raise SettingsError(f"{too_much}; --extend cannot be trained in rounds: allow more")
     if this.settings.tie_order == "first":
         why = "" if fits else f"{too_much}, and "
         raise SettingsError(
@@ -261,7 +264,7 @@ def _train_words(
     if first_stage is not None:
         return train_second_sizes(table, first_stage[1], this.settings, record=record)
     with show_merges(this.settings.sizes[-1]) as progress:
-        return train_sizes(table, this.settings, record=record, progress=progress)
+        return train_sizes(table, this.settings, record=record, progress=progress, base=this.base)
 
 
 def _text_of_words(artifact: CountArtifact, folder: str) -> int:

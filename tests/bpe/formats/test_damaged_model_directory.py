@@ -68,7 +68,7 @@ def test_a_missing_file_is_named(name: str, directory: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.update(format_version=9), r"format_version is 9, .* reads 1 to 4; it was wr"),
+        (lambda c: c.update(format_version=9), r"format_version is 9, .* reads 1 to 5; it was wr"),
         (lambda c: c.pop("format"), r"config\.json: format is None, .*another program"),
         (lambda c: c.update(scheme="cl100k"), r"config\.json: the digest is .* was changed after"),
         (lambda c: c.update(scheme="gpt7"), r"config\.json: unknown pre-tokenizer 'gpt7'"),

@@ -6,7 +6,7 @@ Nothing is copied on either way, and Python's lock is free while the core works.
 of `bpe.errors`; an argument of another Python type raises `TypeError`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypedDict
 
 import numpy as np
@@ -212,6 +212,28 @@ def simulate_merges(
     stop: (count, left id, right id) that a pick must be better than. spare_seams: as for
     `train_words`. Raises `InputError` for damaged codes and more than 2^32 - 66 tokens and
     segments, `CountTableError` for a weight below 1 and a pair count above 2^63 - 1.
+    """
+
+def train_wordpiece(
+    words: ArrowColumn,
+    counts: ArrowColumn,
+    first_positions: ArrowColumn | None,
+    *,
+    max_tokens: int,
+    max_merges: int,
+    min_frequency: int,
+    tie_order: str,
+    reserved: Sequence[str],
+    forbidden: Sequence[str],
+    max_word_chars: int,
+    limit_alphabet: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[str], list[tuple[str, str, int, int, int]], str, int, int]:
+    """Learn the pieces of WordPiece: the fields of `recipe_values.WordPieceList`.
+
+    limit_alphabet: 0 for none. Raises `CountTableError` as `train_words` does, and if all
+    characters together occur more than 2^63 - 1 times; `SettingsError` for a reserved token that
+    is a character.
     """
 
 def recover_merges(tokens: ArrowColumn) -> tuple[Column, Column, Column, Column]:

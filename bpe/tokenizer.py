@@ -457,7 +457,7 @@ class Tokenizer(Vocabulary):
     def __reduce__(self) -> tuple[Callable[..., Tokenizer], tuple[Any, ...]]:
         if self._directory is not None:
             return _load_pickled, (self._directory, self.digest)
-        return _rebuild_pickled, (self._model.to_bytes(),)
+        return _rebuild_pickled, (self._model.to_bytes(), type(self._model))
 
 
 # One process unpickles a tokenizer many times (once per stage and bundle, say) and needs it once.
@@ -480,11 +480,13 @@ def _load_pickled(directory: str, digest: str) -> Tokenizer:
         return tokenizer
 
 
-def _rebuild_pickled(content: bytes) -> Tokenizer:
+def _rebuild_pickled(
+    content: bytes, kind: type[TokenizerModel | LibraryModel] = TokenizerModel
+) -> Tokenizer:
     with _unpickled_lock:
         tokenizer = _unpickled.get((content,))
         if tokenizer is None:
-            tokenizer = _unpickled[content,] = Tokenizer(TokenizerModel.from_bytes(content))
+            tokenizer = _unpickled[content,] = Tokenizer(kind.from_bytes(content))
         return tokenizer
 
 

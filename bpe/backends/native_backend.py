@@ -6,6 +6,7 @@ Importing this module fails with `ImportError` where `bpe._native` was not built
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -16,6 +17,7 @@ import pyarrow as pa
 from bpe import _native
 from bpe.backends.native_rounds import NativeRounds, rule_arguments
 from bpe.backends.protocol import Decoder, Encoder
+from bpe.backends.recipe_values import WordPieceList, WordPieceRules
 from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.backends.word_counts import check_word_counts
 from bpe.encoding.added_tokens import AddedToken, Find, Stretch
@@ -92,6 +94,22 @@ class NativeBackend(NativeRounds):
         Memory: 5 to 8 bytes for each byte of text (7 to 10 beyond 65,534 tokens).
         """
         return MergeList(*_native.train_raw(documents, **rule_arguments(rules), progress=progress))
+
+    def train_wordpiece(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: WordPieceRules,
+        progress: ProgressCallback | None = None,
+    ) -> WordPieceList:
+        """Learn the pieces of WordPiece by likelihood from distinct words with counts."""
+        check_word_counts(words, counts, first_positions, rules)
+        arguments = {**asdict(rules), "limit_alphabet": rules.limit_alphabet or 0}
+        firsts = first_positions if rules.tie_order == "first" else None
+        return WordPieceList(
+            *_native.train_wordpiece(words, counts, firsts, **arguments, progress=progress)
+        )
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""

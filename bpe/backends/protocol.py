@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from bpe.backends.recipe_values import WordPieceList, WordPieceRules
 from bpe.backends.values import (
     CutSegments,
     EncodingModel,
@@ -175,6 +176,21 @@ class Backend(RoundBackend, Protocol):
         progress: ProgressCallback | None = None,
     ) -> MergeList:
         """Learn merges from documents (no nulls); a merge crosses anything but their ends."""
+
+    def train_wordpiece(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: WordPieceRules,
+        progress: ProgressCallback | None = None,
+    ) -> WordPieceList:
+        """Learn the pieces of WordPiece by likelihood from distinct words with counts.
+
+        first_positions is needed by the tie order `first` alone. Which words are left out:
+        `bpe.reference.wordpiece`. Raises `CountTableError` as `train_words` does, and if all
+        characters together occur more than `MAX_COUNT` times.
+        """
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens, per thread."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bpe.backends.recipe_values import WordPieceRules
 from bpe.backends.values import MergeRules
 from bpe.errors import CountTableError, SettingsError
 
@@ -15,7 +16,7 @@ def check_word_counts(
     words: pa.LargeBinaryArray,
     counts: pa.Int64Array,
     first_positions: pa.Int64Array | None,
-    rules: MergeRules,
+    rules: MergeRules | WordPieceRules,
 ) -> None:
     """Refuse words that cannot be trained on; see `Backend.train_words` for the arguments.
 

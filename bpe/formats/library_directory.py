@@ -2,6 +2,7 @@
 
 config.json      engine, the library's version and the file's name and sha256, added tokens
 tokenizer.json   or tokenizer.model: the file as it was
+vocab.txt        of a WordPiece that was trained here: its tokens by id, a line each
 golden.jsonl     texts with their ids
 """
 
@@ -18,10 +19,14 @@ from bpe.engines.library_model import LibraryModel
 from bpe.errors import ModelFileError
 from bpe.formats.golden import GoldenText, check_golden, default_texts, render_golden
 
-__all__ = ["FILE_NAMES", "read_library_model", "render_library_files"]
+__all__ = ["FILE_NAMES", "FURTHER_NAMES", "read_library_model", "render_library_files"]
 
 FILE_NAMES = {"tokenizers": "tokenizer.json", "sentencepiece": "tokenizer.model"}
 """Name of the file in a model directory, by engine."""
+
+_VOCAB_LINES = "vocab.txt"
+FURTHER_NAMES = (_VOCAB_LINES,)
+"""Names of files that say the same in another form, for other programs."""
 
 _GOLDEN = "golden.jsonl"
 
@@ -33,6 +38,7 @@ def render_library_files(
     texts = [GoldenText(data, None) for data in default_texts(model.scheme, model.special_tokens)]
     files = {
         FILE_NAMES[model.engine]: model.content,
+        **_further_files(model),
         _GOLDEN: render_golden(check_golden(texts, encode)),
     }
     facts = {
@@ -48,6 +54,13 @@ def render_library_files(
         "training": model.training,
     }
     return files, facts
+
+
+def _further_files(model: LibraryModel) -> dict[str, bytes]:
+    if model.training.get("recipe") != "wordpiece":
+        return {}
+    by_id = sorted(model.all_tokens.items())
+    return {_VOCAB_LINES: b"".join(token + b"\n" for _, token in by_id)}
 
 
 def read_library_model(

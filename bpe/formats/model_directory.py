@@ -58,7 +58,12 @@ from bpe.formats.gpt2_files import (
     render_merges,
     render_vocab,
 )
-from bpe.formats.library_directory import FILE_NAMES, read_library_model, render_library_files
+from bpe.formats.library_directory import (
+    FILE_NAMES,
+    FURTHER_NAMES,
+    read_library_model,
+    render_library_files,
+)
 from bpe.formats.tokenizer_json import parse_tokenizer_json, render_tokenizer_json
 from bpe.formats.transformers_config import render_transformers_config
 from bpe.pretokenizing.schemes import Scheme, get_scheme
@@ -89,7 +94,7 @@ _TRANSFORMERS, _GOLDEN = "tokenizer_config.json", "golden.jsonl"
 _LIBRARY_FILES = tuple(name for name in FILE_NAMES.values() if name != _HUGGING_FACE)
 MODEL_FILES = (
     *(_VOCAB, _MERGES, _HUGGING_FACE, _TRANSFORMERS),
-    *(*_LIBRARY_FILES, _GOLDEN, CONFIG_NAME),
+    *(*_LIBRARY_FILES, *FURTHER_NAMES, _GOLDEN, CONFIG_NAME),
 )
 """Files of a model directory; config.json last, as it is written."""
 

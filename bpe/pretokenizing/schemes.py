@@ -77,6 +77,14 @@ DIGITS = {
 """Ways to set numbers apart before another scheme, and what each takes for one piece: every digit,
 or three of them, counted from the left or from the right of the number."""
 
+# Pre-tokenizers of other recipes, as patterns. BERT's leaves white space out, which is a pre-token
+# of its own here: the trainer passes over it.
+_PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
+_OF_RECIPES = {
+    "bert": rf"regex:\p{{White_Space}}+|[{_PUNCTUATION}]|[^\p{{White_Space}}{_PUNCTUATION}]+",
+    "spaces": r"regex:[ \r\n]+|[^ \r\n]+",
+}
+
 _OF_REGEX = f"regex {regex.__version__}"
 _NAMES = {pattern: name for name, pattern in _PATTERNS.items()}
 _OWN_PATTERNS = frozenset((*_NAMES, *DIGITS.values()))  # which know our classes of characters
@@ -180,6 +188,7 @@ def _compile(pattern: str) -> regex.Pattern[str]:
 def get_scheme(spec: str) -> Scheme:
     """Scheme of a name in `SCHEME_NAMES`, of `regex:PATTERN`, or of `chain:STEPS`.
 
+    `bert` and `spaces` stand for patterns: those of the recipes `wordpiece` and `sennrich`.
     `digits:HOW:SCHEME` is a scheme with a step before it that sets numbers apart (`DIGITS`).
     Patterns have the syntax of the `regex` module. A chain that is the same as a name becomes that.
 
@@ -196,6 +205,8 @@ def get_scheme(spec: str) -> Scheme:
         return chain_scheme(parse_steps(spec[len(_CHAIN_PREFIX) :]))
     if spec.startswith(_DIGITS_PREFIX):
         return _digits_scheme(spec)
+    if spec in _OF_RECIPES:
+        return get_scheme(_OF_RECIPES[spec])
     if not spec.startswith(_REGEX_PREFIX):
         raise SettingsError(
             f"unknown pre-tokenizer {spec!r}: use one of {', '.join(SCHEME_NAMES)}, "

@@ -48,7 +48,13 @@ RECIPES = {
     recipe.name: recipe
     for recipe in (
         Recipe("bpe", "gpt2", ("hf", "id", "bytes", "first"), 2),
-        Recipe("wordpiece", "bert", ("id", "bytes", "first"), 5, is_there=False),
+        Recipe(
+            "wordpiece",
+            "bert",
+            ("id", "bytes", "first"),
+            5,
+            options={"limit_alphabet": None, "max_word_chars": 100},
+        ),
         Recipe("unigram", "whitespace", (), 1, merges=False, is_there=False),
         Recipe("sennrich", "spaces", ("greatest", "first"), 2, is_there=False),
     )

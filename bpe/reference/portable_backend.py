@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from bpe.backends.protocol import Decoder, Encoder
+from bpe.backends.recipe_values import WordPieceList, WordPieceRules
 from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.backends.word_counts import check_word_counts
 from bpe.pretokenizing.schemes import Scheme
@@ -16,6 +17,7 @@ from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder
 from bpe.reference.ranks import recover_merges
 from bpe.reference.rounds import ReferenceRounds
 from bpe.reference.training import learn_merges
+from bpe.reference.wordpiece import learn_wordpieces
 
 __all__ = ["PythonBackend"]
 
@@ -73,12 +75,7 @@ class PythonBackend(ReferenceRounds):
         count below 1, a word twice, or a pair count above `MAX_COUNT`.
         """
         check_word_counts(words, counts, first_positions, rules)
-        rows = list(zip(words.to_pylist(), counts.to_pylist(), strict=True))
-        if rules.tie_order == "first" and first_positions is not None:
-            # Pre-tokens do not overlap: the order of their starts is the order of their places.
-            order = np.argsort(first_positions.to_numpy(), kind="stable")
-            rows = [rows[index] for index in order.tolist()]
-        return learn_merges(rows, rules, progress)
+        return learn_merges(_rows(words, counts, first_positions, rules), rules, progress)
 
     def train_raw(
         self,
@@ -88,6 +85,19 @@ class PythonBackend(ReferenceRounds):
     ) -> MergeList:
         """Learn merges from documents (no nulls); a merge crosses anything but their ends."""
         return learn_merges(((text.as_py(), 1) for text in documents), rules, progress)
+
+    def train_wordpiece(
+        self,
+        words: pa.LargeBinaryArray,
+        counts: pa.Int64Array,
+        first_positions: pa.Int64Array | None,
+        rules: WordPieceRules,
+        progress: ProgressCallback | None = None,
+    ) -> WordPieceList:
+        """Learn the pieces of WordPiece by likelihood from distinct words with counts."""
+        del progress
+        check_word_counts(words, counts, first_positions, rules)
+        return learn_wordpieces(_rows(words, counts, first_positions, rules), rules)
 
     def make_encoder(self, model: EncodingModel, *, cache_bytes: int = 64 << 20) -> Encoder:
         """Make an encoder; cache_bytes bounds what it remembers of pre-tokens."""
@@ -102,6 +112,21 @@ class PythonBackend(ReferenceRounds):
     ) -> tuple[list[tuple[int, int, int]], list[int]]:
         """Find the merges that a rank table stands for, and the tokens that no merge makes."""
         return recover_merges(ranks)
+
+
+def _rows(
+    words: pa.LargeBinaryArray,
+    counts: pa.Int64Array,
+    first_positions: pa.Int64Array | None,
+    rules: MergeRules | WordPieceRules,
+) -> list[tuple[bytes, int]]:
+    """Words with their counts; for the tie order `first` in the order of the text."""
+    rows = list(zip(words.to_pylist(), counts.to_pylist(), strict=True))
+    if rules.tie_order == "first" and first_positions is not None:
+        # Pre-tokens do not overlap: the order of their starts is the order of their places.
+        order = np.argsort(first_positions.to_numpy(), kind="stable")
+        rows = [rows[index] for index in order.tolist()]
+    return rows
 
 
 def _to_bytes(text: str) -> bytes:

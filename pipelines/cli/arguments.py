@@ -125,9 +125,27 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="train in two stages: N merges inside words, then merges across words; a token has at "
         "most four words, and never a colon and then a space",
     )
+    _add_recipe_options(parser)
     _add_train_extras(parser)
     add_overwrite(parser)
     add_input(parser)
+
+
+def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
+    """Options of single recipes; None where they are not given."""
+    add = parser.add_argument_group("other recipes than bpe").add_argument
+    add(
+        "--limit-alphabet",
+        type=whole_number(),
+        metavar="N",
+        help="wordpiece: keep the N most frequent characters; words with others are not trained on",
+    )
+    add(
+        "--max-word-chars",
+        type=whole_number(),
+        metavar="N",
+        help="wordpiece: a longer word is [UNK] (default: 100)",
+    )
 
 
 def _add_train_extras(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ namespace beam_bpe {
 void define_counting(py::module_& module);
 void define_encoding(py::module_& module);
 void define_memory(py::module_& module);
+void define_recipes(py::module_& module);
 void define_rounds(py::module_& module);
 void define_scanning(py::module_& module);
 void define_training(py::module_& module);

@@ -9,7 +9,7 @@
 namespace beam_bpe {
 
 // Of what bpe/_native.pyi declares; as in bpe/backends/choice.py, which refuses another one.
-constexpr int kInterface = 8;
+constexpr int kInterface = 9;
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";
@@ -19,6 +19,7 @@ PYBIND11_MODULE(_native, module) {
   define_counting(module);
   define_encoding(module);
   define_memory(module);
+  define_recipes(module);
   define_rounds(module);
   define_scanning(module);
   define_training(module);

@@ -37,3 +37,39 @@ def test_what_does_not_go_together_is_refused_before_work(
     assert refused.code in {1, 2}
     assert named in refused.err
     assert not (tmp_path / "out").exists()
+
+
+def test_wordpiece_from_text_to_shards(small: Path, tmp_path: Path, run: Run) -> None:
+    pytest.importorskip("tokenizers")
+    train = ("train", "--input", small, "--recipe", "wordpiece", "--merges", "20,60")
+    train = (*train, "--limit-alphabet", 50, "--max-word-chars", 30)
+    done = run(*train, "--output", tmp_path / "out")
+    assert done.code == 0, done.err
+    again = run(*train, "--output", tmp_path / "out")
+    assert "nothing to do" in again.err
+    other = run(*train, "--min-frequency", 2, "--output", tmp_path / "out")
+    assert "min_frequency: was 5, now 2" in other.err
+    large = Tokenizer.load(tmp_path / "out" / "60")
+    assert (tmp_path / "out" / "60" / "vocab.txt").read_bytes().count(b"\n") == large.vocab_size
+    assert large.vocab_size - Tokenizer.load(tmp_path / "out" / "20").vocab_size == 40
+    counted = run(
+        *("train", "--from-counts", tmp_path / "out" / "counts", "--recipe", "wordpiece"),
+        *("--merges", 60, "--limit-alphabet", 50, "--max-word-chars", 30),
+        *("--output", tmp_path / "again"),
+    )
+    assert counted.code == 0, counted.err
+    assert Tokenizer.load(tmp_path / "again").digest == large.digest
+    shards = tmp_path / "shards"
+    encode = ("encode", "--tokenizer", tmp_path / "out" / "60", "--input", small)
+    assert run(*encode, "--output", shards).code == 0
+    assert run("verify", shards, "--input", small).code == 0
+
+
+@pytest.mark.parametrize("extra", [("--engine", "rounds"), ("--driver-memory", "1kB")])
+def test_rounds_are_refused_by_name(
+    extra: tuple[str, str], small: Path, tmp_path: Path, run: Run
+) -> None:
+    options = ("train", "--input", small, "--recipe", "wordpiece", "--merges", 9, *extra)
+    refused = run(*options, "--output", tmp_path / "out")
+    assert refused.code == 1
+    assert "--recipe wordpiece cannot be trained in rounds" in refused.err

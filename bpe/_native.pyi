@@ -49,11 +49,32 @@ def normalize(data: bytes, form: str, is_latest: bool) -> bytes:
 def normalize_documents(texts: ArrowColumn, form: str, is_latest: bool) -> Column | None:
     """The same for each text (large_binary); None if no text changes."""
 
-def scan_ends(data: bytes, scheme: str, isa: str, *, batch: int) -> npt.NDArray[np.uint64]:
+def scan_ends(
+    data: bytes, scheme: str | PatternScan, isa: str, *, batch: int
+) -> npt.NDArray[np.uint64]:
     """Ends of a document's pre-tokens, found `batch` at a time with one instruction set.
 
     For tests. Raises `SettingsError` for an instruction set that is missing here.
     """
+
+class PatternScan:
+    """The scan of a scheme that is a pattern: an automaton over atoms, classes of characters.
+
+    starts: first code point of each range, ascending from 0. atoms: atom of each range; 0 is that
+    of bytes that are no valid UTF-8. next_states, ends: rows of an `Automaton`. certain_cuts: rows
+    of the pairs of atoms between which a pre-token ends, whatever stands elsewhere.
+    Raises `SettingsError` for tables that do not fit each other.
+    """
+
+    def __init__(
+        self,
+        *,
+        starts: list[int],
+        atoms: list[int],
+        next_states: list[list[int]],
+        ends: list[list[bool]],
+        certain_cuts: list[list[bool]],
+    ) -> None: ...
 
 class ArrowColumn(Protocol):
     """An Arrow array of any library."""
@@ -120,10 +141,11 @@ def train_raw(
 class WordCounter:
     """Counts pre-tokens of many documents; a table for each thread, bounded by its caller.
 
-    scheme: gpt2, cl100k, o200k, llama3, qwen2 or whitespace; None if the caller brings words.
+    scheme: gpt2, cl100k, o200k, llama3, qwen2, whitespace or superbpe, or the scan of a pattern;
+    None if the caller brings words.
     """
 
-    def __init__(self, scheme: str | None, *, threads: int) -> None: ...
+    def __init__(self, scheme: str | PatternScan | None, *, threads: int) -> None: ...
     def add_documents(self, texts: ArrowColumn) -> None:
         """Count the pre-tokens of each element, a document of its own."""
 
@@ -260,7 +282,7 @@ class Encoder:
         tokens: dict[int, bytes],
         merges: list[tuple[int, int, int]],
         whole_piece: bool,
-        scheme: str | None,
+        scheme: str | PatternScan | None,
         cache_bytes: int,
         added: list[tuple[bytes, int, bool, bool, bool, bool, bool]],
     ) -> None: ...

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -51,7 +52,7 @@ class NativeBackend(NativeRounds):
         With first_positions also the smallest byte position of each within the concatenation of
         the documents. Memory: about 64 bytes for each distinct pre-token and thread.
         """
-        counter = _native.WordCounter(scheme.name if _has_scan(scheme) else None, threads=threads)
+        counter = _native.WordCounter(_find_scan(scheme), threads=threads)
         if _has_scan(scheme):
             counter.add_documents(cut_long_documents(texts, scheme) if threads > 1 else texts)
         elif not scheme.steps:
@@ -149,7 +150,7 @@ class NativeEncoder:
             tokens=model.tokens,
             merges=model.merges,
             whole_piece=model.whole_piece,
-            scheme=model.scheme.name if _has_scan(model.scheme) else None,
+            scheme=_find_scan(model.scheme),
             cache_bytes=cache_bytes,
             added=[token.native_row for token in model.added_tokens],
         )
@@ -188,7 +189,7 @@ class NativeEncoder:
 
     @property
     def _split_in_python(self) -> bool:
-        # Patterns of the user's go through the `regex` module; `none` splits nothing.
+        # Patterns that are not compiled go through the `regex` module; `none` splits nothing.
         return bool(self._scheme.steps) and not _has_scan(self._scheme)
 
     def _encode_split(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
@@ -253,12 +254,32 @@ def _decodable(ids: pa.Array) -> pa.Array:
 
 
 def _has_scan(scheme: Scheme) -> bool:
-    return scheme.is_named and scheme.name != "none"
+    return scheme.is_hand_written or _pattern_scan(scheme) is not None
+
+
+def _find_scan(scheme: Scheme) -> str | _native.PatternScan | None:
+    return scheme.name if scheme.is_hand_written else _pattern_scan(scheme)
+
+
+@lru_cache(maxsize=64)
+def _pattern_scan(scheme: Scheme) -> _native.PatternScan | None:
+    """Scan of a scheme that is compiled to one automaton."""
+    compiled = scheme.compiled
+    automaton = compiled.automaton if compiled else None
+    if compiled is None or automaton is None:
+        return None
+    return _native.PatternScan(
+        starts=compiled.atoms.starts,
+        atoms=compiled.atoms.numbers,
+        next_states=automaton.next_states.tolist(),
+        ends=automaton.ends.tolist(),
+        certain_cuts=compiled.certain_cuts.tolist(),
+    )
 
 
 def can_cut(scheme: Scheme, added: Sequence[AddedToken], find: Find) -> bool:
     """Whether documents can be cut into pieces that have their ids each by itself."""
-    return _has_scan(scheme) and not any(
+    return CutFinder(scheme).can_cut and not any(
         token.looks_around for token in added if Find.SPECIALS in find or not token.special
     )
 

@@ -224,7 +224,7 @@ class DocumentEncoder:
 
     def streams(self, special_text: str) -> bool:
         """Whether documents can be encoded in chunks; see `Tokenizer.streams`."""
-        is_scheme = self._model.scheme.is_named and self._model.normalizer is None
+        is_scheme = self._model.scheme.has_open_pretokens and self._model.normalizer is None
         is_free = self._model.whole_document_token(special_text) is None
         return is_scheme and is_free and self._has_merge_order
 

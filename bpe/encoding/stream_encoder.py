@@ -78,9 +78,9 @@ class StreamEncoder:
         self._scheme = scheme
         self._tokens = tokens
         self._encode = encode
-        self._final = final if scheme.is_named else None
+        self._final = final if scheme.has_open_pretokens else None
         self._cuts = CutFinder(scheme)
-        self._piece = LongPiece(scheme) if self._cuts.can_cut else None
+        self._piece = LongPiece(scheme) if scheme.is_hand_written else None
         self._missing = missing or MissingBytes(b"")
         self._has_whole_pieces = whole_piece
         self._longest = final.longest if final else max(map(len, tokens.values()))
@@ -132,7 +132,7 @@ class StreamEncoder:
         piece = self._piece
         if self._final is not None and piece is None:
             ids, end = self._final.find(data)
-        elif piece is not None and not piece.is_open and (cut := self._last_cut(data)):
+        elif not (piece and piece.is_open) and (cut := self._last_cut(data)):
             ids, end = self._encode(data[:cut]), cut
         elif piece is not None and self._final is not None:
             outlook = piece.look(data)
@@ -214,8 +214,8 @@ class StreamEncoder:
             window *= 8
 
     def _limit_error(self) -> StreamLimitError:
-        if not self._scheme.is_named:
-            reason = "of a document that a pattern of the user's does not let be cut"
+        if not self._scheme.has_open_pretokens:
+            reason = "of a document that the pre-tokenizer's pattern does not let be cut"
         elif self._final is None:
             reason = "whose tokens are open: this vocabulary's merges are not in a usable order"
         else:

@@ -144,7 +144,7 @@ def to_huggingface_pattern(pattern: str) -> str:
     """Write a scheme's pattern for Oniguruma; `SettingsError` if it would match something else."""
     name = _NAMES.get(pattern)
     if name is not None:
-        return _WRITTEN.get(name, pattern)
+        return _WRITTEN.get(name, pattern.removeprefix(_NESTED))
     written = pattern.removeprefix(_NESTED)
     for mark in _LINE_ENDS:
         written = written.replace(f"(?m:{mark})", mark)

@@ -98,6 +98,8 @@ MODEL_FILES = (
 )
 """Files of a model directory; config.json last, as it is written."""
 
+_OF_USERS = "regex "  # how the version of a users' pattern begins that the module ran
+
 _REQUIRED = (_VOCAB, _MERGES, _GOLDEN)
 
 PathLike = str | os.PathLike[str]
@@ -435,8 +437,9 @@ def _read_scheme(config: Mapping[str, Any], directory: PathLike) -> Scheme:
         f"{Path(directory, CONFIG_NAME)}: the tokenizer was made with the character classes of "
         f"{stored}, these are of {scheme.unicode_version}"
     )
-    if scheme.unicode_version == UNICODE_VERSION:
+    if scheme.unicode_version == UNICODE_VERSION and not stored.startswith(_OF_USERS):
         raise ModelFileError(f"{message}; use the version that wrote it")
-    # A user's pattern is run by whichever `regex` is installed; golden.jsonl is the safeguard.
+    # A pattern that is not compiled is run by whichever `regex` is installed, and one may be
+    # compiled now that was not; golden.jsonl is the safeguard.
     warnings.warn(f"{message}; ids of rare characters may differ", UserWarning, stacklevel=4)
     return dataclasses.replace(scheme, unicode_version=stored)

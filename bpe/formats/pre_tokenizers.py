@@ -82,11 +82,14 @@ def _scheme_of(steps: list[Step], path: PathLike) -> Scheme:
         else:
             scheme = get_scheme(f"chain:{render_steps(steps)}")
             what = "its steps that cut text are no named scheme; they are read as chain:STEPS"
+        if scheme.is_native:
+            return scheme
     except SettingsError as error:
         raise ModelFileError(f"{path}: Split.pattern: {error}") from error
     warnings.warn(
-        f"{path}: {what}, whose Unicode classes are those of {scheme.unicode_version}, not of "
-        "the file's library",
+        f"{path}: {what}, which the Python package `regex` runs, and which takes many times "
+        f"as long as a scheme that is compiled; its Unicode classes are those of "
+        f"{scheme.unicode_version}, not of the file's library",
         UserWarning,
         stacklevel=7,
     )

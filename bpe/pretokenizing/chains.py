@@ -85,12 +85,12 @@ def render_steps(steps: Sequence[Step]) -> str:
     return json.dumps([astuple(step) for step in steps], ensure_ascii=False, separators=(",", ":"))
 
 
-def split_by_steps(steps: Sequence[Step], text: str) -> list[str]:
+def split_by_steps(steps: Sequence[Step], text: str, named: str = "") -> list[str]:
     """Pieces of a text that a chain of checked steps leaves, in order; none is empty.
 
-    Raises `SettingsError` as `find_spans` does.
+    named: as for `SearchTime`. Raises `SettingsError` as `find_spans` does.
     """
-    time = SearchTime(len(text))
+    time = SearchTime(len(text), named)
     pieces = [text]
     for step in steps:
         pieces = [

@@ -91,13 +91,17 @@ class CutFinder:
         self._classes: dict[int, str] = {} if scheme.name == "superbpe" else _TO_CLASSES
         self._looking = frozenset(looking)
         pattern = _CERTAIN_CUTS.get(scheme.name)
+        self._compiled = scheme.compiled
+        if self._compiled is not None:
+            self._classes = self._compiled.atoms
+            pattern = self._compiled.cut_pattern
         if looking and scheme.name == "superbpe":
             pattern = _CUTS_BEFORE_TEXT
         self._cuts = re.compile(pattern) if pattern else None
 
     @property
     def can_cut(self) -> bool:
-        """Whether the scheme has certain cuts at all: not `none`, and no pattern of the user's."""
+        """Whether the scheme has certain cuts at all: not `none`, and not every pattern."""
         return self._cuts is not None
 
     def first_cut(self, data: bytes | memoryview, start: int, *, final: bool) -> int | None:
@@ -153,6 +157,12 @@ class CutFinder:
         elif self._specials_end_documents:
             start = self._end_of_last_special(data, highest)
         text, _ = codecs.utf_8_decode(data[start:], "surrogateescape", False)
+        if self._compiled is not None:
+            for boundary in self._compiled.safe_boundaries(text):
+                end = start + len(_to_bytes(text[:boundary]))
+                if end <= highest and not self._inside_special(data, end):
+                    return end
+            return start if 0 < start < len(data) else None
         classes = text.translate(CASE_CLASSES)
         # o200k may go back from the end of a run of capitals to before them, which is open for the
         # last run.

@@ -2,9 +2,10 @@
 
 Run as `python -m bpe.pretokenizing.generate_unicode_tables` in a checkout with the `test` extra
 installed. It writes `unicode_tables` (classes) and `normalization_tables`, each as a module beside
-this one and as a header in `bpe/native/scan`. All are kept in the repository, so that neither the
-library nor its build needs the package. The version of the package is the Unicode version of every
-named scheme and normalizer: raising it makes other pre-tokens and so other tokenizers.
+this one and as a header in `bpe/native/scan`, and the module `category_tables`. All are kept in the
+repository, so that neither the library nor its build needs the package. The version of the package
+is the Unicode version of every named scheme and normalizer: raising it makes other pre-tokens and
+so other tokenizers.
 """
 
 from __future__ import annotations
@@ -15,7 +16,15 @@ import unicodedata2
 
 from bpe.pretokenizing import generate_normalization_tables as normalization
 
-__all__ = ["REQUIRED_VERSION", "class_ranges", "main", "render_header", "render_module"]
+__all__ = [
+    "REQUIRED_VERSION",
+    "category_ranges",
+    "class_ranges",
+    "main",
+    "render_categories",
+    "render_header",
+    "render_module",
+]
 
 REQUIRED_VERSION = "16.0.0"
 
@@ -32,6 +41,14 @@ _WORD_SYMBOLS = frozenset(
     | {*range(0x1F150, 0x1F16A), *range(0x1F170, 0x1F18A)}
 )
 _CLASSES = ("Lu", "Ll", "Lt", "Lm", "Lo", "M", "N", "S")
+# Script=Han, which the package does not carry either: Scripts.txt of Unicode 16.0.
+_HAN = (
+    *((0x2E80, 0x2E99), (0x2E9B, 0x2EF3), (0x2F00, 0x2FD5), (0x3005, 0x3005), (0x3007, 0x3007)),
+    *((0x3021, 0x3029), (0x3038, 0x303B), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFA6D)),
+    *((0xFA70, 0xFAD9), (0x16FE2, 0x16FE3), (0x16FF0, 0x16FF1), (0x20000, 0x2A6DF)),
+    *((0x2A700, 0x2B739), (0x2B740, 0x2B81D), (0x2B820, 0x2CEA1), (0x2CEB0, 0x2EBE0)),
+    *((0x2EBF0, 0x2EE5D), (0x2F800, 0x2FA1D), (0x30000, 0x3134A), (0x31350, 0x323AF)),
+)
 _LINE_WIDTH = 96
 
 
@@ -56,6 +73,21 @@ def class_ranges() -> dict[str, list[tuple[int, int]]]:
         else:
             ranges[name].append((code_point, code_point))
     return ranges
+
+
+def category_ranges() -> dict[str, list[tuple[int, int]]]:
+    """Code points of each general category that `class_ranges` has not by its own; of Han."""
+    ranges: dict[str, list[tuple[int, int]]] = {}
+    for code_point in range(0x110000):
+        name: str = unicodedata2.category(chr(code_point))
+        if name in _CLASSES or name == "Cn":
+            continue
+        spans = ranges.setdefault(name, [])
+        if spans and spans[-1][1] == code_point - 1:
+            spans[-1] = (spans[-1][0], code_point)
+        else:
+            spans.append((code_point, code_point))
+    return {**dict(sorted(ranges.items())), "Han": list(_HAN)}
 
 
 def word_exceptions() -> list[tuple[int, int]]:
@@ -114,6 +146,25 @@ def render_module(ranges: dict[str, list[tuple[int, int]]]) -> str:
         '"""',
     ]
     return "\n".join([*parts, ""])
+
+
+def render_categories(ranges: dict[str, list[tuple[int, int]]]) -> str:
+    """Text of `bpe/pretokenizing/category_tables.py`."""
+    parts = [
+        f'"""Unicode {REQUIRED_VERSION} categories as ranges. Made by generate_unicode_tables."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        '__all__ = ["CATEGORY_RANGES"]',
+        "",
+        "# General category to ranges of code points in hexadecimal, both ends included. Those of",
+        "# letters stand in unicode_tables; Cn is what is left. Han is the script of that name.",
+        "CATEGORY_RANGES: dict[str, str] = {",
+    ]
+    for name, spans in ranges.items():
+        words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in spans]
+        parts += [f'    "{name}": """', *_wrapped(words, " "), '""",']
+    return "\n".join([*parts, "}", ""])
 
 
 def render_header(ranges: dict[str, list[tuple[int, int]]]) -> str:
@@ -178,6 +229,8 @@ def main() -> None:
     ranges = class_ranges()
     here = Path(__file__).resolve().parent
     (here / "unicode_tables.py").write_text(render_module(ranges), encoding="ascii")
+    categories = render_categories(category_ranges())
+    (here / "category_tables.py").write_text(categories, encoding="ascii")
     scan = here.parent / "native" / "scan"
     (scan / "unicode_tables.h").write_text(render_header(ranges), encoding="ascii")
     data = normalization.collect()

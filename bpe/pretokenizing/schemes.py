@@ -25,12 +25,17 @@ import regex
 
 from bpe.errors import SettingsError
 from bpe.pretokenizing.chains import Step, parse_steps, render_steps, split_by_steps
+from bpe.pretokenizing.compiled_chain import CompiledChain, compile_chain
 from bpe.pretokenizing.unicode_classes import OTHER, UNICODE_VERSION, ClassTranslation
 from bpe.pretokenizing.user_patterns import check_pattern, split_by_pattern
 
 __all__ = ["DIGITS", "SCHEME_NAMES", "Scheme", "chain_scheme", "get_scheme"]
 
-SCHEME_NAMES = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe", "none")
+_HAND_WRITTEN = ("gpt2", "cl100k", "o200k", "llama3", "qwen2", "whitespace", "superbpe")
+SCHEME_NAMES = (
+    *_HAND_WRITTEN,
+    *("deepseek-v3", "qwen3.5", "tekken", "starcoder", "bloom", "kimi", "none"),
+)
 """Names that `get_scheme` knows besides `regex:PATTERN` and `chain:STEPS`; `none` leaves
 documents uncut (raw), and `superbpe`, the scheme of a second stage of training, leaves all the
 words of a line together."""
@@ -68,6 +73,38 @@ _PATTERNS = {
         rf"|(?:\p{{L}}++|(?!{'|'.join(_SUPERBPE_APART)})[^\n])++\n?|\n"
     ),
 }
+_WHITE_SPACE = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_DEEPSEEK = (
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"""
+    "|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*"
+    "|\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+)
+_QWEN = (
+    rf"{_CONTRACTIONS}|[^\r\n\p{{L}}\p{{N}}]?[\p{{L}}\p{{M}}]+|\p{{N}}"
+    rf"| ?[^\s\p{{L}}\p{{M}}\p{{N}}]+[\r\n]*|{_WHITE_SPACE}"
+)
+_TEKKEN = (
+    rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+|[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*"
+    rf"|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|{_WHITE_SPACE}"
+)
+# A class in a class is of the later syntax of the module, (?V1).
+_UPPER_NOT_HAN, _LOWER_NOT_HAN = (rf"{part[:-1]}&&[^\p{{Han}}]]" for part in (_UPPER, _LOWER))
+_KIMI = (
+    r"(?V1)[\p{Han}]+"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER_NOT_HAN}*{_LOWER_NOT_HAN}+{_CONTRACTIONS}?"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_UPPER_NOT_HAN}+{_LOWER_NOT_HAN}*{_CONTRACTIONS}?"
+    rf"|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_WHITE_SPACE}"
+)
+_COMPILED: dict[str, tuple[str, ...]] = {
+    "deepseek-v3": (r"\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", _DEEPSEEK),
+    "qwen3.5": (_QWEN,),
+    "tekken": (_TEKKEN,),
+    "starcoder": (r"\p{N}", _PATTERNS["gpt2"]),
+    "bloom": ("(?V1) ?[^(\\s|[.,!?\u2026\u3002\uff0c\u3001\u0964\u06d4\u060c])]+",),
+    "kimi": (_KIMI,),
+}
+"""Names of schemes that are compiled, and the patterns of their steps."""
+
 _REGEX_PREFIX, _CHAIN_PREFIX, _DIGITS_PREFIX = "regex:", "chain:", "digits:"
 DIGITS = {
     "single": r"\p{N}",
@@ -86,8 +123,10 @@ _OF_RECIPES = {
 }
 
 _OF_REGEX = f"regex {regex.__version__}"
-_NAMES = {pattern: name for name, pattern in _PATTERNS.items()}
-_OWN_PATTERNS = frozenset((*_NAMES, *DIGITS.values()))  # which know our classes of characters
+_NAMES: dict[tuple[str, ...], str] = {(pattern,): name for name, pattern in _PATTERNS.items()}
+_NAMES |= {patterns: name for name, patterns in _COMPILED.items()}
+# These know our classes of characters.
+_OWN_PATTERNS = frozenset((*_PATTERNS.values(), *DIGITS.values()))
 _SHOWN_CHARACTERS = 200
 _LONG_S = 0x17F  # matches `s` where case is ignored, so no other letter can stand for it
 
@@ -116,7 +155,7 @@ class Scheme:
     Attributes:
         name: as in settings, such as `gpt2`, `regex:PATTERN` or `chain:STEPS`.
         pattern: regular expression in the syntax of the `regex` module; empty for `none` and for
-            a chain.
+            a chain of several steps.
         unicode_version: version of the character classes in the patterns, such as `16.0.0`; for
             patterns of the user's, the version of the `regex` module.
         steps: what cuts a text, one after another; none for `none`, one for a pattern.
@@ -131,6 +170,29 @@ class Scheme:
     def is_named(self) -> bool:
         """Whether this is one of `SCHEME_NAMES`, and not a pattern of the user's."""
         return not self.name.startswith((_REGEX_PREFIX, _CHAIN_PREFIX))
+
+    @property
+    def is_hand_written(self) -> bool:
+        """Whether the native core has a scan of its own for this scheme."""
+        return self.name in _HAND_WRITTEN
+
+    @property
+    def has_open_pretokens(self) -> bool:
+        """Whether a pre-token can be encoded while its end is not in sight."""
+        return self.is_hand_written or self.name == "none"
+
+    @property
+    def is_native(self) -> bool:
+        """Whether the native core finds the pre-tokens, and not the `regex` module."""
+        return self.has_open_pretokens or bool(self.compiled and self.compiled.automaton)
+
+    @property
+    def compiled(self) -> CompiledChain | None:
+        """The scheme for an automaton of the native core; None for one that is not compiled.
+
+        `none` and those that the core has scans of its own for are not.
+        """
+        return None if self.name in (*_HAND_WRITTEN, "none") else compile_chain(self.steps)
 
     @property
     def drops_text(self) -> bool:
@@ -152,6 +214,11 @@ class Scheme:
             return []
         if not self.steps:
             return [text]
+        compiled_chain = self.compiled
+        if compiled_chain is not None:
+            letters = text.translate(compiled_chain.atoms)
+            named = f"pre-tokenizer {self.name[:_SHOWN_CHARACTERS]!r}"
+            return _cut_alike(text, split_by_steps(compiled_chain.over_letters, letters, named))
         if self.name.startswith(_REGEX_PREFIX):
             return split_by_pattern(self.pattern, text)
         if not self.is_named:
@@ -201,6 +268,11 @@ def get_scheme(spec: str) -> Scheme:
     if spec in _PATTERNS:
         pattern = _PATTERNS[spec]
         return Scheme(spec, pattern, UNICODE_VERSION, (Step(pattern, "isolated"),))
+    if spec in _COMPILED:
+        patterns = _COMPILED[spec]
+        steps = tuple(Step(pattern, "isolated") for pattern in patterns)
+        pattern = patterns[0] if len(patterns) == 1 else ""
+        return Scheme(spec, pattern, UNICODE_VERSION, steps)
     if spec.startswith(_CHAIN_PREFIX):
         return chain_scheme(parse_steps(spec[len(_CHAIN_PREFIX) :]))
     if spec.startswith(_DIGITS_PREFIX):
@@ -216,7 +288,7 @@ def get_scheme(spec: str) -> Scheme:
     if not pattern:
         raise SettingsError("pre-tokenizer 'regex:' has no pattern: write regex:PATTERN")
     check_pattern(pattern)
-    return Scheme(spec, pattern, _OF_REGEX, (Step(pattern, "isolated"),))
+    return Scheme(spec, pattern, *_with_version((Step(pattern, "isolated"),)))
 
 
 def chain_scheme(steps: Sequence[Step]) -> Scheme:
@@ -224,10 +296,16 @@ def chain_scheme(steps: Sequence[Step]) -> Scheme:
     steps = tuple(map(_plain_step, steps))
     if not steps:
         return get_scheme("none")
-    if len(steps) == 1 and steps[0].behavior == "isolated" and steps[0].pattern in _NAMES:
-        return get_scheme(_NAMES[steps[0].pattern])
-    version = UNICODE_VERSION if _has_own_classes(steps) else _OF_REGEX
-    return Scheme(_CHAIN_PREFIX + render_steps(steps), "", version, steps)
+    name = _NAMES.get(tuple(step.pattern for step in steps))
+    if name is not None and all(step.behavior == "isolated" for step in steps):
+        return get_scheme(name)
+    return Scheme(_CHAIN_PREFIX + render_steps(steps), "", *_with_version(steps))
+
+
+def _with_version(steps: tuple[Step, ...]) -> tuple[str, tuple[Step, ...]]:
+    """Version of the classes of characters in a user's patterns, and the steps."""
+    is_own = compile_chain(steps) is not None or _has_own_classes(steps)
+    return UNICODE_VERSION if is_own else _OF_REGEX, steps
 
 
 def _digits_scheme(spec: str) -> Scheme:
@@ -245,7 +323,9 @@ def _digits_scheme(spec: str) -> Scheme:
 def _plain_step(step: Step) -> Step:
     """The same step, isolated where it does the same."""
     # Named patterns match every character, so that dropping the rest drops nothing.
-    drops_nothing = step.pattern in _NAMES and step.behavior == "removed" and step.invert
+    drops_nothing = (
+        step.pattern in _PATTERNS.values() and step.behavior == "removed" and step.invert
+    )
     # Matches and what is between them stand alone, whichever is called the match.
     is_plain = drops_nothing or step.behavior == "isolated"
     return Step(step.pattern, "isolated") if is_plain else step

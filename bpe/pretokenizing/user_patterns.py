@@ -92,11 +92,13 @@ def _repeated_size(pattern: str) -> int:
 class SearchTime:
     """How long the searches of one document may take together: `search_seconds` of it.
 
-    characters: of the document.
+    characters: of the document. named: what an error calls the pre-tokenizer, if not by the pattern
+    that is searched for.
     """
 
-    def __init__(self, characters: int) -> None:
+    def __init__(self, characters: int, named: str = "") -> None:
         self.characters = characters
+        self.named = named
         self._end = process_time() + search_seconds(characters)
 
     @property
@@ -137,14 +139,14 @@ def find_spans(pattern: str, text: str, time: SearchTime) -> list[tuple[int, int
         spans = [match.span() for match in found]
     except TimeoutError:
         raise SettingsError(
-            f"{_named(pattern)}: a search of {time.characters:,} characters took "
+            f"{time.named or _named(pattern)}: a search of {time.characters:,} characters took "
             f"more than {search_seconds(time.characters):,.0f} s of processor time; the pattern "
             "has too many ways to match this text: write it without nested or overlapping "
             "repetitions"
         ) from None
     except MemoryError:
         raise SettingsError(
-            f"{_named(pattern)}: a search of {time.characters:,} characters took "
+            f"{time.named or _named(pattern)}: a search of {time.characters:,} characters took "
             "more memory than there is; write the pattern without nested repetitions, or divide "
             "the text into shorter documents"
         ) from None

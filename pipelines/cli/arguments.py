@@ -79,7 +79,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--pretokenizer",
         metavar="SCHEME",
-        help="gpt2 (default), cl100k, o200k, llama3, qwen2, whitespace, superbpe (merges cross "
+        help="gpt2 (default), cl100k, o200k, llama3, qwen2, deepseek-v3, qwen3.5, tekken, "
+        "starcoder, bloom, kimi, whitespace, superbpe (merges cross "
         "words within a line), none (merges cross everything), or regex:PATTERN",
     )
     add(

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
-#include "scan/cpu_dispatch.h"
 #include "memory/errors.h"
 #include "memory/worker_threads.h"
 
@@ -27,22 +27,22 @@ std::vector<int64_t> make_claims(const BinaryColumn& documents) {
 
 }  // namespace
 
-WordCounter::WordCounter(std::optional<SchemeId> scheme, int threads) : scheme_(scheme) {
+WordCounter::WordCounter(std::optional<Scan> scan, int threads)
+    : scan_(std::move(scan)) {
   if (threads < 1) throw SettingsError("threads must be at least 1");
   tables_.resize(static_cast<size_t>(threads));
 }
 
 void WordCounter::count_range(const BinaryColumn& documents, int64_t begin, int64_t end,
                               WordTable* table) {
-  const ScanFunction scan = scans_of(best_isa())[*scheme_];
   for (int64_t i = begin; i < end; ++i) {
     table->count_document(documents[i],
-                          position_ + documents.start_of(i) - documents.start_of(0), scan);
+                          position_ + documents.start_of(i) - documents.start_of(0), *scan_);
   }
 }
 
 void WordCounter::add_documents(const BinaryColumn& documents) {
-  if (!scheme_.has_value()) throw InputError("this counter has no scheme: add words instead");
+  if (!scan_.has_value()) throw InputError("this counter has no scheme: add words instead");
   if (documents.size() == 0) return;
   const std::vector<int64_t> claims = make_claims(documents);
   const size_t workers = std::min(tables_.size(), claims.size() - 1);

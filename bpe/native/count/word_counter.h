@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "python/arrow_columns.h"
-#include "scan/scan.h"
+#include "scan/pattern_scan.h"
 #include "count/word_table.h"
 
 namespace beam_bpe {
@@ -16,8 +16,8 @@ std::vector<OwnedColumn> to_columns(WordCounts words);
 
 class WordCounter {
  public:
-  // `scheme`: none where the caller brings words. `threads`: at least 1.
-  WordCounter(std::optional<SchemeId> scheme, int threads);
+  // `scan`: none where the caller brings words. `threads`: at least 1.
+  WordCounter(std::optional<Scan> scan, int threads);
 
   // Counts every element as a document of its own; their positions go on from call to call.
   void add_documents(const BinaryColumn& documents);
@@ -34,7 +34,7 @@ class WordCounter {
  private:
   void count_range(const BinaryColumn& documents, int64_t begin, int64_t end, WordTable* table);
 
-  std::optional<SchemeId> scheme_;
+  std::optional<Scan> scan_;
   std::vector<WordTable> tables_;  // one for each thread
   int64_t position_ = 0;           // bytes of everything added
 };

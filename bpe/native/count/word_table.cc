@@ -177,7 +177,7 @@ void WordTable::add_all(const WordTable& other) {
   }
 }
 
-void WordTable::count_document(std::string_view document, int64_t base, ScanFunction scan) {
+void WordTable::count_document(std::string_view document, int64_t base, const Scan& scan) {
   const auto* text = reinterpret_cast<const uint8_t*>(document.data());
   uint32_t ends[kBatch + kScanSlack];
   size_t position = 0;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "memory/large_array.h"
-#include "scan/scan.h"
+#include "scan/pattern_scan.h"
 
 namespace beam_bpe {
 
@@ -29,7 +29,7 @@ class WordTable {
 
   // Counts the pre-tokens of a document whose first byte has the position `base`.
   // Throws CountTableError if a count exceeds 2^63 - 1, like all that adds.
-  void count_document(std::string_view document, int64_t base, ScanFunction scan);
+  void count_document(std::string_view document, int64_t base, const Scan& scan);
 
   // Adds `count` occurrences of a word, the first of them at `first`.
   void add(std::string_view word, int64_t count, int64_t first);

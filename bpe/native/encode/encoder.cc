@@ -49,7 +49,6 @@ class TypedContext final : public EncodeContext::Implementation {
   TypedContext(std::shared_ptr<const Encoder> encoder, size_t cache_bytes)
       : encoder_(std::move(encoder)),
         merger_(encoder_->merger()),
-        scans_(scans_of(best_isa())),
         passes_(passes_of(best_isa())),
         probe_(probe_of<Id>(passes_)),
         cache_(passes_, cache_bytes, encoder_->model().added) {}
@@ -57,11 +56,11 @@ class TypedContext final : public EncodeContext::Implementation {
   void encode(const Document& document, IdBuffer& ids) override {
     if (!document.size) return;
     ids.reserve<Id>(document.size / 3);
-    if (!encoder_->model().has_scheme) {
+    if (!encoder_->model().scan) {
       encode_whole(document.text, document.size, ids);
       return;
     }
-    const ScanFunction scan = scans_[encoder_->model().scheme];
+    const Scan& scan = *encoder_->model().scan;
     const ScanText whole = {document.text, document.size, document.readable};
     size_t position = 0;
     while (position < document.size) {
@@ -130,7 +129,7 @@ class TypedContext final : public EncodeContext::Implementation {
   };
 
   bool may_queue(const Document& part) const {
-    return encoder_->model().has_scheme && part.size <= kLongestQueued &&
+    return encoder_->model().scan && part.size <= kLongestQueued &&
            part.readable - part.size >= kKeyBytes;
   }
 
@@ -154,7 +153,7 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
   void queue(const Document& stretch, IdBuffer& ids) {
-    const ScanFunction scan = scans_[encoder_->model().scheme];
+    const Scan& scan = *encoder_->model().scan;
     for (size_t position = 0; position < stretch.size;) {
       make_room(stretch.text + position, ids);
       const auto shift = static_cast<uint32_t>(stretch.text + position - queue_text_);
@@ -275,7 +274,6 @@ class TypedContext final : public EncodeContext::Implementation {
 
   std::shared_ptr<const Encoder> encoder_;
   const PretokenMerger& merger_;
-  const ScanFunctions& scans_;
   const EncodePasses& passes_;
   const ProbeFunction<Id> probe_;
   PretokenCache<Id> cache_;

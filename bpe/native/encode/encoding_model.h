@@ -3,11 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "encode/added_tokens.h"
-#include "scan/scan.h"
+#include "scan/pattern_scan.h"
 
 namespace beam_bpe {
 
@@ -23,8 +24,7 @@ struct EncodingModel {
   std::vector<Merge> merges;        // index = rank
   std::vector<AddedToken> added;    // looked for in a document before it is cut into pre-tokens
   bool whole_pretoken = false;      // look a whole pre-token up among the tokens first
-  bool has_scheme = false;          // if not, a document is one pre-token, or the caller splits it
-  SchemeId scheme = SchemeId::gpt2;
+  std::optional<Scan> scan;         // without, a document is one pre-token, or the caller splits it
 };
 
 // The pre-token cache keeps ids in 24 bits.

@@ -30,8 +30,8 @@ py::tuple drain_counter(WordCounter& counter) {
 
 void define_counting(py::module_& module) {
   py::class_<WordCounter>(module, "WordCounter")
-      .def(py::init([](const std::optional<std::string>& scheme, int threads) {
-             return WordCounter(parse_scheme(scheme), threads);
+      .def(py::init([](const ScanSpec& scheme, int threads) {
+             return WordCounter(find_scan(scheme), threads);
            }),
            py::arg("scheme"), py::kw_only(), py::arg("threads"))
       .def("add_documents",

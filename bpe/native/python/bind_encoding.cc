@@ -42,7 +42,7 @@ AddedSearch search_of(unsigned find) {
 class PythonEncoder {
  public:
   PythonEncoder(const py::dict& tokens, std::vector<std::array<uint32_t, 3>> merges,
-                bool whole_pretoken, const std::optional<std::string>& scheme, size_t cache_bytes,
+                bool whole_pretoken, const ScanSpec& scheme, size_t cache_bytes,
                 const std::vector<AddedRow>& added) {
     EncodingModel model;
     for (const auto& [id, token] : tokens) {
@@ -52,8 +52,7 @@ class PythonEncoder {
     for (const auto& [left, right, result] : merges) model.merges.push_back({left, right, result});
     model.added = read_added(added);
     model.whole_pretoken = whole_pretoken;
-    model.has_scheme = scheme.has_value();
-    model.scheme = parse_scheme(scheme).value_or(SchemeId::gpt2);
+    model.scan = find_scan(scheme);
     const WithoutGil released;
     encoder_ = std::make_unique<BatchEncoder>(std::move(model), cache_bytes);
   }
@@ -249,7 +248,7 @@ py::tuple recover_merges_from_python(const py::object& tokens) {
 void define_encoding(py::module_& module) {
   py::class_<PythonEncoder>(module, "Encoder")
       .def(py::init<const py::dict&, std::vector<std::array<uint32_t, 3>>, bool,
-                    const std::optional<std::string>&, size_t, const std::vector<AddedRow>&>(),
+                    const ScanSpec&, size_t, const std::vector<AddedRow>&>(),
            py::kw_only(), py::arg("tokens"), py::arg("merges"), py::arg("whole_piece"),
            py::arg("scheme"), py::arg("cache_bytes"), py::arg("added"))
       .def_property_readonly("wide_ids", &PythonEncoder::wide_ids)

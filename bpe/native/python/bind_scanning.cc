@@ -38,7 +38,7 @@ std::optional<ExportedColumn> normalize_documents_from_python(const py::object& 
   return ExportedColumn(std::move(*normalized));
 }
 
-py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::string& scheme,
+py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const ScanSpec& scheme,
                                             const std::string& isa, size_t batch) {
   const std::vector<uint64_t> ends = scan_ends(std::string_view(data), scheme, isa, batch);
   return py::array_t<uint64_t>(static_cast<py::ssize_t>(ends.size()), ends.data());
@@ -47,6 +47,17 @@ py::array_t<uint64_t> scan_ends_from_python(const py::bytes& data, const std::st
 }  // namespace
 
 void define_scanning(py::module_& module) {
+  py::class_<PatternScan, std::shared_ptr<PatternScan>>(module, "PatternScan")
+      .def(py::init([](std::vector<uint32_t> starts, std::vector<uint8_t> atoms,
+                       std::vector<std::vector<uint32_t>> next_states,
+                       std::vector<std::vector<bool>> ends,
+                       std::vector<std::vector<bool>> certain_cuts) {
+             return std::make_shared<PatternScan>(
+                 PatternScan::Tables{std::move(starts), std::move(atoms), std::move(next_states),
+                                     std::move(ends), std::move(certain_cuts)});
+           }),
+           py::kw_only(), py::arg("starts"), py::arg("atoms"), py::arg("next_states"),
+           py::arg("ends"), py::arg("certain_cuts"));
   module.def("isa", [] { return isa_name(best_isa()); });
   module.def("available_isas", &available_isas);
   module.def("scan_ends", &scan_ends_from_python, py::arg("data"), py::arg("scheme"), py::arg("isa"),

@@ -3,7 +3,6 @@
 #include <cstring>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "scan/unicode_tables.h"
 
@@ -33,33 +32,33 @@ uint8_t class_bits(bpe::UnicodeClass unicode_class) {
 }
 
 const ClassTables& build_tables() {
-  constexpr size_t kBlock = size_t{1} << ClassTables::kBlockBits;
-  std::string classes(0x110000, '\0');
+  std::string classes(kCodePoints, '\0');
   for (const bpe::UnicodeRange& range : bpe::kUnicodeRanges) {
     const auto bits = static_cast<char>(class_bits(range.unicode_class));
     std::memset(&classes[range.first], bits, range.last - range.first + 1);
   }
   classes['\r'] |= kNewline;
   classes['\n'] |= kNewline;
-
   // Lives as long as the process: scans may run while static objects are destroyed.
-  auto* tables = new ClassTables();
-  std::memcpy(tables->ascii, classes.data(), sizeof tables->ascii);
-  std::map<std::string, uint16_t> known;
-  std::string blocks;
-  for (size_t start = 0; start < classes.size(); start += kBlock) {
-    std::string block = classes.substr(start, kBlock);
-    const auto [found, is_new] = known.emplace(block, static_cast<uint16_t>(known.size()));
-    if (is_new) blocks += block;
-    tables->block_of[start / kBlock] = found->second;
-  }
-  auto* storage = new uint8_t[blocks.size()];
-  std::memcpy(storage, blocks.data(), blocks.size());
-  tables->blocks = reinterpret_cast<uint8_t(*)[kBlock]>(storage);
-  return *tables;
+  return *make_class_tables(classes).release();
 }
 
 }  // namespace
+
+std::unique_ptr<const ClassTables> make_class_tables(const std::string& classes) {
+  constexpr size_t kBlock = size_t{1} << ClassTables::kBlockBits;
+  auto tables = std::make_unique<ClassTables>();
+  std::memcpy(tables->ascii, classes.data(), sizeof tables->ascii);
+  std::map<std::string, uint16_t> known;
+  for (size_t start = 0; start < classes.size(); start += kBlock) {
+    std::string block = classes.substr(start, kBlock);
+    const auto [found, is_new] = known.emplace(block, static_cast<uint16_t>(known.size()));
+    if (is_new) tables->storage += block;
+    tables->block_of[start / kBlock] = found->second;
+  }
+  tables->blocks = reinterpret_cast<const uint8_t(*)[kBlock]>(tables->storage.data());
+  return tables;
+}
 
 const ClassTables& kClassTables = build_tables();
 

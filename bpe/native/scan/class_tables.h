@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 
 namespace beam_bpe {
+
+inline constexpr size_t kCodePoints = 0x110000;
 
 // What the patterns ask of a character; a character of class "other" has no bit.
 enum CharClass : uint8_t {
@@ -22,14 +26,19 @@ struct ClassTables {
 
   uint8_t ascii[128];
   // Class of code point c: blocks[block_of[c >> kBlockBits]][c & 63], blocks shared where equal.
-  uint16_t block_of[0x110000 >> kBlockBits];
-  uint8_t (*blocks)[1 << kBlockBits];
+  uint16_t block_of[kCodePoints >> kBlockBits];
+  const uint8_t (*blocks)[1 << kBlockBits];
+  std::string storage;  // of the blocks
 
   uint8_t of_code_point(uint32_t code_point) const {
     return blocks[block_of[code_point >> kBlockBits]][code_point & ((1u << kBlockBits) - 1)];
   }
 };
 
+// Tables of classes by code point; `classes` has kCodePoints bytes.
+std::unique_ptr<const ClassTables> make_class_tables(const std::string& classes);
+
+// Those of CharClass.
 extern const ClassTables& kClassTables;
 
 }  // namespace beam_bpe

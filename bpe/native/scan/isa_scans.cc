@@ -12,7 +12,7 @@ constexpr Isa kIsas[] = {Isa::scalar, Isa::avx2, Isa::avx512};
 constexpr size_t kReadableBehind = 64;
 constexpr uint32_t kShift = 1000;
 
-std::vector<uint64_t> ends_of(const ScanText& text, ScanFunction scan, size_t batch) {
+std::vector<uint64_t> ends_of(const ScanText& text, const Scan& scan, size_t batch) {
   std::vector<uint32_t> ends(batch + kScanSlack);
   std::vector<uint64_t> found;
   for (size_t position = 0; position < text.length;) {
@@ -26,16 +26,24 @@ std::vector<uint64_t> ends_of(const ScanText& text, ScanFunction scan, size_t ba
   return found;
 }
 
-}  // namespace
-
-std::optional<SchemeId> parse_scheme(const std::optional<std::string>& name) {
-  if (!name.has_value()) return std::nullopt;
+std::optional<Scan> find_scan_of(const ScanSpec& spec, const ScanFunctions& scans) {
+  if (!spec.has_value()) return std::nullopt;
+  if (const auto* pattern = std::get_if<std::shared_ptr<PatternScan>>(&*spec)) {
+    return Scan(*pattern);
+  }
+  const auto& name = std::get<std::string>(*spec);
   const char* const names[] = {"gpt2",  "cl100k",     "o200k",   "llama3",
                                "qwen2", "whitespace", "superbpe"};
   for (size_t i = 0; i < kSchemeCount; ++i) {
-    if (*name == names[i]) return static_cast<SchemeId>(i);
+    if (name == names[i]) return Scan(scans[static_cast<SchemeId>(i)]);
   }
-  throw SettingsError("no native scan for the scheme '" + *name + "'");
+  throw SettingsError("no native scan for the scheme '" + name + "'");
+}
+
+}  // namespace
+
+std::optional<Scan> find_scan(const ScanSpec& spec) {
+  return find_scan_of(spec, scans_of(best_isa()));
 }
 
 std::vector<std::string> available_isas() {
@@ -46,7 +54,7 @@ std::vector<std::string> available_isas() {
   return names;
 }
 
-std::vector<uint64_t> scan_ends(std::string_view text, const std::string& scheme,
+std::vector<uint64_t> scan_ends(std::string_view text, const ScanSpec& scheme,
                                 const std::string& isa_wanted, size_t batch) {
   const ScanFunctions* scans = nullptr;
   for (const Isa isa : kIsas) {
@@ -54,7 +62,9 @@ std::vector<uint64_t> scan_ends(std::string_view text, const std::string& scheme
   }
   if (scans == nullptr) throw SettingsError("this machine has no '" + isa_wanted + "'");
   if (batch == 0) throw SettingsError("batch is 0: it must be at least 1");
-  const ScanFunction scan = (*scans)[*parse_scheme(scheme)];
+  const std::optional<Scan> found_scan = find_scan_of(scheme, *scans);
+  if (!found_scan) throw SettingsError("no scheme: name one");
+  const Scan& scan = *found_scan;
   // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
   std::vector<uint8_t> bytes(text.begin(), text.end());
   const std::vector<uint64_t> found = ends_of({bytes.data(), text.size(), text.size()}, scan, batch);

@@ -21,7 +21,10 @@ LLAMA3 = (
 )
 
 
-@pytest.mark.parametrize("name", [name for name in SCHEME_NAMES if name != "none"])
+# The others have several patterns, or one that is written for another syntax.
+@pytest.mark.parametrize(
+    "name", [name for name in SCHEME_NAMES if get_scheme(name).pattern[:5] not in ("", "(?V1)")]
+)
 def test_what_is_written_for_a_scheme_is_read_as_that_scheme(name: str) -> None:
     written = to_huggingface_pattern(get_scheme(name).pattern)
     assert scheme_name_of(written) == name

@@ -279,17 +279,21 @@ def test_what_is_no_model_directory_is_named(directory: Path, tmp_path: Path) ->
         Tokenizer.load(tmp_path)
 
 
-def test_a_users_pattern_under_another_regex_module_is_said(tmp_path: Path) -> None:
-    make(r"regex:\d|a+").save(tmp_path / "model")
+@pytest.mark.parametrize(
+    ("pattern", "here"), [(r"\d|a+", "16.0.0"), (r"\w|a+", f"regex {regex.__version__}")]
+)
+def test_a_users_pattern_under_another_regex_module_is_said(
+    pattern: str, here: str, tmp_path: Path
+) -> None:
+    make(f"regex:{pattern}").save(tmp_path / "model")
 
     def change(config: dict[str, Any]) -> None:
         config["unicode_version"] = "regex 2020.1.1"
-        model = make(r"regex:\d|a+").model
+        model = make(f"regex:{pattern}").model
         scheme = replace(model.scheme, unicode_version="regex 2020.1.1")
         config["digest"] = replace(model, scheme=scheme).digest
 
     edit(tmp_path / "model" / "config.json", change)
-    here = f"regex {regex.__version__}"
     with pytest.warns(UserWarning, match=rf"classes of regex 2020\.1\.1, these are of {here}"):
         tokenizer = Tokenizer.load(tmp_path / "model")
     assert tokenizer.scheme.unicode_version == "regex 2020.1.1"

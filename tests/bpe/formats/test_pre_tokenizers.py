@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bpe import Tokenizer, get_scheme
+from bpe import SCHEME_NAMES, Tokenizer, get_scheme
 from tests.bpe.tokenizer_documents import (
     byte_level,
     compare,
@@ -126,10 +126,22 @@ def test_what_is_a_named_scheme_becomes_that() -> None:
         assert compare(document_of(pre_tokenizer, _MERGES), _EXAMPLES).scheme.name == "gpt2"
 
 
+@pytest.mark.parametrize("name", [name for name in SCHEME_NAMES if name != "superbpe"])
+def test_named_schemes_are_written_as_published_and_read_again(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    Tokenizer.from_merges([(b"t", b"h")], pretokenizer=name).to_huggingface(path)
+    pre_tokenizer = json.dumps(json.loads(path.read_text())["pre_tokenizer"])
+    assert "V1" not in pre_tokenizer
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert Tokenizer.from_huggingface(path).scheme.name == name
+
+
 def test_the_way_that_steps_are_read_is_said(tmp_path: Path) -> None:
     path = tmp_path / "tokenizer.json"
-    path.write_text(json.dumps(document_of(_FAMILIES["starcoder"], _MERGES)))
-    with pytest.warns(UserWarning, match="they are read as chain:STEPS, whose Unicode classes"):
+    steps = sequence(split(r"a(?=bc)"), split(r"\p{N}"), byte_level())
+    path.write_text(json.dumps(document_of(steps, _MERGES)))
+    with pytest.warns(UserWarning, match="they are read as chain:STEPS, which the Python package"):
         Tokenizer.from_huggingface(path)
 
 

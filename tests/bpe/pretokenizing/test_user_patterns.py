@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bpe import Tokenizer, count_pretokens
+from bpe import Tokenizer, count_pretokens, get_backend
 from bpe.errors import BadRecordError, ModelFileError, SettingsError
 from bpe.formats.golden import GoldenText
 from bpe.formats.model_directory import replace_golden
@@ -17,7 +17,7 @@ from bpe.pretokenizing import user_patterns
 from bpe.pretokenizing.schemes import get_scheme
 
 # Tries 2^60 ways through 60 letters.
-ENDLESS = r"(?:a|a)+[bc]"
+ENDLESS = r"(?:a|a)+[bc](?<=\w)"
 TEXT = b"a" * 60
 
 
@@ -42,7 +42,7 @@ def test_a_search_without_end_is_an_error_that_names_the_pattern() -> None:
         lambda: get_scheme(f"regex:{ENDLESS}").split(TEXT),
     )
     for search in searches:
-        with pytest.raises(SettingsError, match=r"regex:\(\?:a\|a\)\+\[bc\]'.* 60 characters") as e:
+        with pytest.raises(SettingsError, match=r"regex:\(\?:a\|a\)\+\[bc\].* 60 characters") as e:
             search()
         assert not isinstance(e.value, BadRecordError)
 
@@ -53,6 +53,16 @@ def test_a_golden_text_without_end_names_its_line(tmp_path: Path) -> None:
     replace_golden(tmp_path / "model", [GoldenText(b"a", [64]), GoldenText(TEXT, [1])])
     with pytest.raises(ModelFileError, match=r"golden\.jsonl, line 2: .*\(\?:a\|a\)\+\[bc\]"):
         Tokenizer.load(tmp_path / "model")
+
+
+@pytest.mark.usefixtures("little_time")
+def test_a_compiled_search_has_an_end_in_the_core_and_its_name_in_errors() -> None:
+    compiled = r"regex:(?:a|a)+[bc]"
+    with pytest.raises(SettingsError, match=r"regex:\(\?:a\|a\)\+\[bc\]'.* 60 characters"):
+        get_scheme(compiled).split(TEXT)
+    get_backend("native")
+    words, _, _ = get_backend("native").count_words(pa.array([TEXT]), get_scheme(compiled))
+    assert words.to_pylist() == [TEXT]
 
 
 def test_the_limit_grows_with_the_document() -> None:
@@ -66,8 +76,8 @@ def test_lack_of_memory_names_the_pattern(monkeypatch: pytest.MonkeyPatch) -> No
             raise MemoryError
 
     monkeypatch.setattr(user_patterns, "_compile", lambda _: Greedy())
-    with pytest.raises(SettingsError, match=r"'regex:a\+': .*more memory than there is"):
-        get_scheme("regex:a+").split(b"aa")
+    with pytest.raises(SettingsError, match=r"'regex:a\+\(\?<=a\)': .*more memory than there is"):
+        get_scheme("regex:a+(?<=a)").split(b"aa")
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,26 @@ def simulate_merges(
     segments, `CountTableError` for a weight below 1 and a pair count above 2^63 - 1.
     """
 
+def train_segments(
+    segments: ArrowColumn,
+    weights: ArrowColumn,
+    tokens: ArrowColumn,
+    *,
+    max_merges: int,
+    tie_order: str,
+    min_frequency: int,
+    max_token_bytes: int | None,
+    forbidden: list[bytes],
+    progress: Callable[[int, int], None] | None,
+    max_words: int | None,
+    forbidden_parts: list[bytes],
+    spare_seams: int = ...,
+) -> tuple[list[tuple[bytes, bytes]], list[int], str]:
+    """Learn merges from run-coded segments of ids, in the order of the text.
+
+    Returns the fields of `values.MergeList`; errors as of `simulate_merges`.
+    """
+
 def train_wordpiece(
     words: ArrowColumn,
     counts: ArrowColumn,

@@ -18,6 +18,7 @@ from bpe.counting import (
 from bpe.encoding.id_arrays import Texts, binary_array
 from bpe.encoding.special_tokens import SpecialTokens
 from bpe.encoding.tokenizer_model import MOST_TOKENS
+from bpe.encoding.vocabulary_checks import check_tie_order
 from bpe.errors import CountTableError, SettingsError
 from bpe.pretokenizing.schemes import Scheme, get_scheme
 from bpe.recipes.registry import RecipeSettings, train_recipe
@@ -195,6 +196,7 @@ def make_rules(
         if not token or special_tokens.count(token) > 1:
             fault = "twice" if token else "empty"
             raise SettingsError(f"special token {token!r} is {fault}: give each its own text")
+    check_tie_order(tie_order)
     lowest = _BASE_TOKENS + len(special_tokens)
     if vocab_size > MOST_TOKENS:
         raise SettingsError(

@@ -96,6 +96,22 @@ class NativeBackend(NativeRounds):
         """
         return MergeList(*_native.train_raw(documents, **rule_arguments(rules), progress=progress))
 
+    def train_segments(
+        self,
+        segments: pa.LargeBinaryArray,
+        weights: pa.Int64Array,
+        tokens: Sequence[bytes],
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from run-coded sequences of ids of `tokens`, with weights."""
+        spelled = pa.array(tokens, pa.large_binary())
+        return MergeList(
+            *_native.train_segments(
+                segments, weights, spelled, **rule_arguments(rules), progress=progress
+            )
+        )
+
     def train_wordpiece(
         self,
         words: pa.LargeBinaryArray,

@@ -177,6 +177,20 @@ class Backend(RoundBackend, Protocol):
     ) -> MergeList:
         """Learn merges from documents (no nulls); a merge crosses anything but their ends."""
 
+    def train_segments(
+        self,
+        segments: pa.LargeBinaryArray,
+        weights: pa.Int64Array,
+        tokens: Sequence[bytes],
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from run-coded sequences of ids of `tokens`, with weights.
+
+        segments: in the order of their first occurrence, for the tie order `first`; distinct
+        or not. Errors as of `simulate_merges`.
+        """
+
     def train_wordpiece(
         self,
         words: pa.LargeBinaryArray,

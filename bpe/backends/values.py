@@ -12,6 +12,7 @@ from bpe.errors import SettingsError
 from bpe.pretokenizing.schemes import Scheme
 
 __all__ = [
+    "GREATEST",
     "MAX_COUNT",
     "TIE_ORDERS",
     "CutSegments",
@@ -26,6 +27,10 @@ __all__ = [
 
 TIE_ORDERS = ("hf", "id", "bytes", "first")
 """Names of the orders that decide between pairs of equal count; `MergeRules` says what each is."""
+
+GREATEST = "greatest"
+"""The order of subword-nmt: the greater left bytes, then the greater right bytes. Of tokens of
+characters alone: no order of byte-level BPE."""
 
 MAX_COUNT = 2**63 - 1
 """Largest count of a word or pair; a sum beyond it raises."""
@@ -59,7 +64,7 @@ class MergeRules:
     forbidden_parts: tuple[bytes, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.tie_order not in TIE_ORDERS:
+        if self.tie_order not in (*TIE_ORDERS, GREATEST):
             raise SettingsError(
                 f"unknown tie order {self.tie_order!r}: use one of {', '.join(TIE_ORDERS)}"
             )

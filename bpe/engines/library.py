@@ -12,10 +12,13 @@ import numpy.typing as npt
 from bpe.encoding.added_tokens import AddedToken
 from bpe.errors import BackendError, ModelFileError
 
-__all__ = ["ENGINES", "Encoded", "Library", "import_library", "open_library"]
+__all__ = ["ENGINES", "OWN_ENGINES", "Encoded", "Library", "import_library", "open_library"]
 
-ENGINES = ("tokenizers", "sentencepiece")
-"""Libraries that ids may come from; the extra `hf` installs both."""
+ENGINES = ("tokenizers", "sentencepiece", "sennrich")
+"""What ids may come from: libraries, which the extra `hf` installs, and our own."""
+
+OWN_ENGINES = ("sennrich",)
+"""Those of `ENGINES` that are the native core behind the face of a library."""
 
 Encoded = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Ids of all texts, one after the other, and how many each text has."""

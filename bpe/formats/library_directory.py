@@ -3,6 +3,7 @@
 config.json      engine, the library's version and the file's name and sha256, added tokens
 tokenizer.json   or tokenizer.model: the file as it was
 vocab.txt        of a WordPiece that was trained here: its tokens by id, a line each
+codes            of BPE as subword-nmt has it (sennrich.json): its merges as that reads them
 golden.jsonl     texts with their ids
 """
 
@@ -16,16 +17,21 @@ from typing import Any
 
 from bpe.engines.library import ENGINES, open_library
 from bpe.engines.library_model import LibraryModel
+from bpe.engines.sennrich_library import SennrichLibrary
 from bpe.errors import ModelFileError
 from bpe.formats.golden import GoldenText, check_golden, default_texts, render_golden
 
 __all__ = ["FILE_NAMES", "FURTHER_NAMES", "read_library_model", "render_library_files"]
 
-FILE_NAMES = {"tokenizers": "tokenizer.json", "sentencepiece": "tokenizer.model"}
+FILE_NAMES = {
+    "tokenizers": "tokenizer.json",
+    "sentencepiece": "tokenizer.model",
+    "sennrich": "sennrich.json",
+}
 """Name of the file in a model directory, by engine."""
 
-_VOCAB_LINES = "vocab.txt"
-FURTHER_NAMES = (_VOCAB_LINES,)
+_VOCAB_LINES, _CODES = "vocab.txt", "codes"
+FURTHER_NAMES = (_VOCAB_LINES, _CODES)
 """Names of files that say the same in another form, for other programs."""
 
 _GOLDEN = "golden.jsonl"
@@ -57,6 +63,8 @@ def render_library_files(
 
 
 def _further_files(model: LibraryModel) -> dict[str, bytes]:
+    if isinstance(model.library, SennrichLibrary):
+        return {_CODES: model.library.content.render_codes()}
     if model.training.get("recipe") != "wordpiece":
         return {}
     by_id = sorted(model.all_tokens.items())

@@ -56,7 +56,7 @@ RECIPES = {
             options={"limit_alphabet": None, "max_word_chars": 100},
         ),
         Recipe("unigram", "whitespace", (), 1, merges=False, is_there=False),
-        Recipe("sennrich", "spaces", ("greatest", "first"), 2, is_there=False),
+        Recipe("sennrich", "spaces", ("greatest", "first"), 2, options={"end_mark": "attached"}),
     )
 }
 """Recipes by name."""

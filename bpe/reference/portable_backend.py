@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +16,9 @@ from bpe.pretokenizing.schemes import Scheme
 from bpe.reference.encoding import ReferenceDecoder, ReferenceEncoder
 from bpe.reference.ranks import recover_merges
 from bpe.reference.rounds import ReferenceRounds
-from bpe.reference.training import learn_merges
+from bpe.reference.training import learn_merges, learn_symbol_merges
 from bpe.reference.wordpiece import learn_wordpieces
+from bpe.rounds.run_coding import decode_runs
 
 __all__ = ["PythonBackend"]
 
@@ -85,6 +86,19 @@ class PythonBackend(ReferenceRounds):
     ) -> MergeList:
         """Learn merges from documents (no nulls); a merge crosses anything but their ends."""
         return learn_merges(((text.as_py(), 1) for text in documents), rules, progress)
+
+    def train_segments(
+        self,
+        segments: pa.LargeBinaryArray,
+        weights: pa.Int64Array,
+        tokens: Sequence[bytes],
+        rules: MergeRules,
+        progress: ProgressCallback | None = None,
+    ) -> MergeList:
+        """Learn merges from run-coded sequences of ids of `tokens`, with weights."""
+        rows = zip(segments.to_pylist(), weights.to_pylist(), strict=True)
+        sequences = ((decode_runs(coded), weight) for coded, weight in rows)
+        return learn_symbol_merges(sequences, tokens, rules, progress)
 
     def train_wordpiece(
         self,

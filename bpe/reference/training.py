@@ -27,7 +27,7 @@ from bpe.backends.values import MAX_COUNT, MergeList, MergeRules, ProgressCallba
 from bpe.encoding.printable_bytes import PRINTABLE_ORDER
 from bpe.errors import CountTableError
 
-__all__ = ["base_symbols", "continue_merges", "learn_merges"]
+__all__ = ["base_symbols", "continue_merges", "learn_merges", "learn_symbol_merges"]
 
 Pair = tuple[int, int]
 
@@ -54,11 +54,18 @@ def learn_merges(
     base = base_symbols(rules.tie_order)
     symbol_of_byte = bytes(base.index(value) for value in range(256))
     tokens = [bytes([value]) for value in base]
-    state = _TrainingState(
-        ((data.translate(symbol_of_byte), weight) for data, weight in sequences),
-        tokens,
-        rules.tie_order,
-    )
+    symbols = ((data.translate(symbol_of_byte), weight) for data, weight in sequences)
+    return learn_symbol_merges(symbols, tokens, rules, progress)
+
+
+def learn_symbol_merges(
+    sequences: Iterable[tuple[Sequence[int], int]],
+    tokens: Sequence[bytes],
+    rules: MergeRules,
+    progress: ProgressCallback | None = None,
+) -> MergeList:
+    """The same from weighted sequences of ids of `tokens`; the first merge makes the next one."""
+    state = _TrainingState(sequences, tokens, rules.tie_order)
     picks, stop_reason = _pick_merges(state, rules, None, progress)
     return MergeList(
         [(state.tokens[left], state.tokens[right]) for (left, right), _ in picks],
@@ -108,6 +115,16 @@ def _pick_merges(
     if progress is not None:
         progress(len(picks), rules.max_merges)
     return picks, stop_reason
+
+
+class _Greatest:
+    """Comes before what is less."""
+
+    def __init__(self, value: tuple[bytes, bytes]) -> None:
+        self.value = value
+
+    def __lt__(self, other: _Greatest) -> bool:
+        return self.value > other.value
 
 
 class _TrainingState:
@@ -173,6 +190,8 @@ class _TrainingState:
         order: object = pair
         if self._tie_order == "bytes":
             order = (self.tokens[left], self.tokens[right])
+        elif self._tie_order == "greatest":
+            order = _Greatest((self.tokens[left], self.tokens[right]))
         elif self._tie_order == "first":
             order = next(place for place in self.places[pair] if self._holds(place, pair))
         return -self.counts[pair], order, pair

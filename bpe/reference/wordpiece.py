@@ -6,7 +6,7 @@ likelihood of a unigram model of the text. Fractions are compared exactly.
 
     >>> rules = WordPieceRules(max_tokens=100, max_merges=2, min_frequency=1)
     >>> learn_wordpieces([(b"hug", 10), (b"hugs", 5), (b"pug", 5)], rules).merges
-    [('##g', '##s', 5, 20, 5), ('h', '##u', 15, 15, 20)]
+    [('##g', '##s', 5, 20, 5), ('##u', '##g', 15, 20, 15)]
 """
 
 from __future__ import annotations

@@ -136,6 +136,12 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
     """Options of single recipes; None where they are not given."""
     add = parser.add_argument_group("other recipes than bpe").add_argument
     add(
+        "--end-mark",
+        choices=("attached", "separate"),
+        help="sennrich: the mark of a word's end belongs to its last character (default, "
+        "subword-nmt 0.2), or is a symbol of its own (the paper, subword-nmt 0.1)",
+    )
+    add(
         "--limit-alphabet",
         type=whole_number(),
         metavar="N",

@@ -20,6 +20,12 @@ def add_encode_text(parser: argparse.ArgumentParser) -> None:
         help="each line, without its line feed, is a document, and gives a line of ids (default: "
         "all of standard input is one document)",
     )
+    parser.add_argument(
+        "--pieces",
+        action="store_true",
+        help="print pieces in place of ids, as subword-nmt does: 'piece@@ piece'; of a tokenizer "
+        "that train --recipe sennrich made",
+    )
     _add_limit(parser, "most text to keep in memory; a document of most tokenizers may be longer")
 
 

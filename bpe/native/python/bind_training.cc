@@ -3,10 +3,12 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "python/python_columns.h"
 #include "python/training_arguments.h"
+#include "rounds/round_simulation.h"
 
 namespace beam_bpe {
 namespace {
@@ -72,12 +74,44 @@ py::tuple train_raw_from_python(const py::object& documents, int64_t max_merges,
   return merges_to_python(learned);
 }
 
+py::tuple train_segments_from_python(const py::object& segments, const py::object& weights,
+                                     const py::object& tokens, int64_t max_merges,
+                                     const std::string& tie_order, int64_t min_frequency,
+                                     std::optional<int64_t> max_token_bytes,
+                                     const std::vector<py::bytes>& forbidden,
+                                     const py::object& progress, size_t spare_seams,
+                                     std::optional<int64_t> max_words,
+                                     const std::vector<py::bytes>& forbidden_parts) {
+  const TrainingRules rules = rules_of(max_merges, tie_order, min_frequency, max_token_bytes,
+                                       forbidden, max_words, forbidden_parts, spare_seams);
+  const ImportedColumn segment_column(segments);
+  const ImportedColumn weight_column(weights);
+  const ImportedColumn token_column(tokens);
+  const auto report = progress_of(progress);
+  const LearnedMerges learned = [&] {
+    const BinaryColumn segment_view = segment_column.binary("segments");
+    const Int64Column weight_view = weight_column.int64("weights");
+    const BinaryColumn token_view = token_column.binary("tokens");
+    TokenStrings strings;
+    for (int64_t i = 0; i < token_view.size(); ++i) strings.append(token_view[i]);
+    const WithoutGil released;
+    return train_segments(segment_view, weight_view, std::move(strings), rules, report);
+  }();
+  return merges_to_python(learned);
+}
+
 }  // namespace
 
 void define_training(py::module_& module) {
   const size_t spare_seams = TrainingRules().spare_seams;
   module.def("train_words", &train_words_from_python, py::arg("words"), py::arg("counts"),
              py::arg("first_positions"), py::kw_only(), py::arg("max_merges"),
+             py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),
+             py::arg("forbidden"), py::arg("progress"), py::arg("spare_seams") = spare_seams,
+             py::arg("max_words") = py::none(),
+             py::arg("forbidden_parts") = std::vector<py::bytes>());
+  module.def("train_segments", &train_segments_from_python, py::arg("segments"),
+             py::arg("weights"), py::arg("tokens"), py::kw_only(), py::arg("max_merges"),
              py::arg("tie_order"), py::arg("min_frequency"), py::arg("max_token_bytes"),
              py::arg("forbidden"), py::arg("progress"), py::arg("spare_seams") = spare_seams,
              py::arg("max_words") = py::none(),

@@ -43,13 +43,15 @@ uint64_t count_units(const BinaryColumn& segments, const Int64Column& weights, s
 
 template <class Unit>
 SymbolSequence<Unit> lay_out(const BinaryColumn& segments, const Int64Column& weights,
-                             uint64_t units) {
-  // By falling weight, which puts equal weights side by side.
+                             uint64_t units, bool keep_order) {
+  // Unless the order counts, by falling weight, which puts equal weights side by side.
   std::vector<uint32_t> order(static_cast<size_t>(segments.size()));
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&weights](uint32_t a, uint32_t b) {
-    return weights.values[a] > weights.values[b];
-  });
+  if (!keep_order) {
+    std::stable_sort(order.begin(), order.end(), [&weights](uint32_t a, uint32_t b) {
+      return weights.values[a] > weights.values[b];
+    });
+  }
   SymbolSequence<Unit> text(units);
   for (const uint32_t i : order) {
     RunReader reader(segments[i], name_of_segment(i));
@@ -61,7 +63,29 @@ SymbolSequence<Unit> lay_out(const BinaryColumn& segments, const Int64Column& we
   return text;
 }
 
+LearnedMerges train(const BinaryColumn& segments, const Int64Column& weights, TokenStrings tokens,
+                    const TrainingRules& rules, const StopBefore* stop,
+                    const TrainingProgress& progress) {
+  const bool keep_order = rules.tie_order == TieOrder::kFirst;
+  const uint64_t units = count_units(segments, weights, tokens.size());
+  const auto symbols = static_cast<int64_t>(kFirstToken + tokens.size());
+  if (rules.max_merges <= (int64_t{1} << 16) - symbols) {
+    return PairTrainer<uint16_t>(lay_out<uint16_t>(segments, weights, units, keep_order),
+                                 std::move(tokens), rules)
+        .train(progress, stop);
+  }
+  return PairTrainer<uint32_t>(lay_out<uint32_t>(segments, weights, units, keep_order),
+                               std::move(tokens), rules)
+      .train(progress, stop);
+}
+
 }  // namespace
+
+LearnedMerges train_segments(const BinaryColumn& segments, const Int64Column& weights,
+                             TokenStrings tokens, const TrainingRules& rules,
+                             const TrainingProgress& progress) {
+  return train(segments, weights, std::move(tokens), rules, nullptr, progress);
+}
 
 LearnedMerges simulate_merges(const BinaryColumn& segments, const Int64Column& weights,
                               TokenStrings tokens, const TrainingRules& rules,
@@ -69,16 +93,7 @@ LearnedMerges simulate_merges(const BinaryColumn& segments, const Int64Column& w
   if (rules.tie_order == TieOrder::kFirst) {
     throw SettingsError("the tie order 'first' cannot be had in rounds: use hf, id or bytes");
   }
-  const uint64_t units = count_units(segments, weights, tokens.size());
-  const auto symbols = static_cast<int64_t>(kFirstToken + tokens.size());
-  if (rules.max_merges <= (int64_t{1} << 16) - symbols) {
-    return PairTrainer<uint16_t>(lay_out<uint16_t>(segments, weights, units), std::move(tokens),
-                                 rules)
-        .train(progress, stop);
-  }
-  return PairTrainer<uint32_t>(lay_out<uint32_t>(segments, weights, units), std::move(tokens),
-                               rules)
-      .train(progress, stop);
+  return train(segments, weights, std::move(tokens), rules, stop, progress);
 }
 
 }  // namespace beam_bpe

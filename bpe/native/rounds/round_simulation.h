@@ -17,4 +17,10 @@ LearnedMerges simulate_merges(const BinaryColumn& segments, const Int64Column& w
                               TokenStrings tokens, const TrainingRules& rules,
                               const StopBefore* stop, const TrainingProgress& progress);
 
+// The same without a bound, for training on all of a text: segments are in its order, so that the
+// tie order `first` has its places.
+LearnedMerges train_segments(const BinaryColumn& segments, const Int64Column& weights,
+                             TokenStrings tokens, const TrainingRules& rules,
+                             const TrainingProgress& progress);
+
 }  // namespace beam_bpe

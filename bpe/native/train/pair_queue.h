@@ -23,7 +23,8 @@ class PairQueue {
  public:
   // `tokens` must outlive the queue; it spells the symbols for the order by bytes.
   PairQueue(TieOrder tie_order, const TokenStrings& tokens)
-      : by_bytes_(tie_order == TieOrder::kBytes), tokens_(tokens) {}
+      : by_bytes_(tie_order == TieOrder::kBytes), by_greatest_(tie_order == TieOrder::kGreatest),
+        tokens_(tokens) {}
 
   bool empty() const { return heap_.empty(); }
   void clear() { heap_.clear(); }
@@ -43,6 +44,7 @@ class PairQueue {
   // True if `a` is merged before `b`.
   bool before(const QueueEntry& a, const QueueEntry& b) const {
     if (a.count != b.count) return a.count > b.count;
+    if (by_greatest_) return bytes_before(b.order, a.order);
     return by_bytes_ ? bytes_before(a.order, b.order) : a.order < b.order;
   }
 
@@ -56,6 +58,7 @@ class PairQueue {
 
   std::vector<QueueEntry> heap_;
   bool by_bytes_;
+  bool by_greatest_;
   const TokenStrings& tokens_;
 };
 

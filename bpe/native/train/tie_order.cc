@@ -11,8 +11,9 @@ TieOrder parse_tie_order(std::string_view name) {
   if (name == "id") return TieOrder::kId;
   if (name == "bytes") return TieOrder::kBytes;
   if (name == "first") return TieOrder::kFirst;
+  if (name == "greatest") return TieOrder::kGreatest;
   throw SettingsError("unknown tie order '" + std::string(name) +
-                      "'; choose one of hf, id, bytes, first");
+                      "'; choose one of hf, id, bytes, first, greatest");
 }
 
 namespace {

@@ -13,9 +13,10 @@ enum class TieOrder {
   kId,           // lower (left id, right id); single bytes by value
   kBytes,        // smaller (left bytes, right bytes)
   kFirst,        // earliest occurrence in the current text
+  kGreatest,     // greater (left bytes, right bytes)
 };
 
-// The order called `hf`, `id`, `bytes` or `first`; throws SettingsError for any other name.
+// The order called `hf`, `id`, `bytes`, `first` or `greatest`; throws SettingsError for any other name.
 TieOrder parse_tie_order(std::string_view name);
 
 // Byte values in the order of their ids: element i is the byte whose id is i.

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.encoding.stream_encoder import StreamLimitError
+from bpe.engines.sennrich_library import SennrichLibrary
 from bpe.errors import InputError, SettingsError
 from bpe.tokenizer import Tokenizer
 from pipelines.cli.commands.load_tokenizer import load_given_tokenizer
@@ -31,6 +32,9 @@ _PRINTED_IDS = 1 << 18  # at a time: their decimal digits take ten times the mem
 def run(arguments: Namespace) -> int:
     """Run the command; see `pipelines.cli.text_arguments` for the options."""
     tokenizer = load_given_tokenizer(arguments)
+    if arguments.pieces:
+        _print_pieces(tokenizer, standard_input(), arguments.max_row_bytes)
+        return 0
     tell_lossy(tokenizer, arguments.special_text)
     rules = _Rules(tokenizer, arguments.special_text, arguments.max_row_bytes)
     if arguments.lines:
@@ -166,6 +170,29 @@ class _WholeDocument(_Document):
         encoded = self._rules.encode([bytes(self._text)], [self._place])
         ids: _Ids = encoded.flatten().to_numpy().astype(np.uint32)
         return ids
+
+
+def _print_pieces(tokenizer: Tokenizer, blocks: Iterable[bytes], limit_bytes: int) -> None:
+    """Print each line in pieces; bytes that are no valid UTF-8 become U+FFFD."""
+    library = getattr(tokenizer.model, "library", None)
+    if not isinstance(library, SennrichLibrary):
+        raise SettingsError(
+            "--pieces: this tokenizer has no such form; train one with --recipe sennrich, or leave "
+            "--pieces out"
+        )
+    rest = b""
+    for block in blocks:
+        lines, feed, last = block.rpartition(b"\n")
+        if feed:
+            sys.stdout.write(library.pieces((rest + lines).decode("utf-8", "replace")) + "\n")
+            rest = b""
+        rest += last
+        if len(rest) > limit_bytes:
+            raise InputError(
+                f"--max-row-bytes={limit_bytes} is too small: a line is longer; raise the limit"
+            )
+    sys.stdout.write(library.pieces(rest.decode("utf-8", "replace")))
+    sys.stdout.flush()
 
 
 def _encode_document(rules: _Rules, blocks: Iterable[bytes]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from bpe.engines.library import OWN_ENGINES
 from bpe.engines.library_model import LibraryModel
 from bpe.formats.framing import framing_of
 from bpe.tokenizer import Tokenizer
@@ -53,7 +54,7 @@ def tell_engine(tokenizer: Tokenizer) -> None:
         tokenizer: of the run.
     """
     model = tokenizer.model
-    if not isinstance(model, LibraryModel):
+    if not isinstance(model, LibraryModel) or model.engine in OWN_ENGINES:
         return
     start, size = time.perf_counter(), 0
     while time.perf_counter() < start + _TRIAL_SECONDS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,31 @@ def test_wordpiece_from_text_to_shards(small: Path, tmp_path: Path, run: Run) ->
     encode = ("encode", "--tokenizer", tmp_path / "out" / "60", "--input", small)
     assert run(*encode, "--output", shards).code == 0
     assert run("verify", shards, "--input", small).code == 0
+
+
+def test_sennrich_from_text_to_shards_and_pieces(
+    small: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = ("train", "--input", small, "--recipe", "sennrich", "--end-mark", "attached")
+    done = run(*train, "--vocab-size", "150,200", "--output", tmp_path / "out")
+    assert done.code == 0, done.err
+    model = tmp_path / "out" / "200"
+    assert Tokenizer.load(model).vocab_size == 200
+    codes = (model / "codes").read_text().splitlines()
+    assert (tmp_path / "out" / "150" / "codes").read_text().splitlines() == codes[:-50]
+    by_ranges = run(
+        *train, "--vocab-size", 200, "--range-bytes", 5000, "--output", tmp_path / "ranges"
+    )
+    assert by_ranges.code == 0, by_ranges.err
+    assert (tmp_path / "ranges" / "codes").read_bytes() == (model / "codes").read_bytes()
+    shards = tmp_path / "shards"
+    assert run("encode", "--tokenizer", model, "--input", small, "--output", shards).code == 0
+    assert run("verify", shards, "--input", small).code == 0
+    text = "the end\n  of the\u2603 play"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
+    shown = run("encode-text", "--tokenizer", model, "--pieces")
+    assert shown.code == 0, shown.err
+    assert shown.out.replace("@@ ", "") == text
 
 
 @pytest.mark.parametrize("extra", [("--engine", "rounds"), ("--driver-memory", "1kB")])

@@ -37,7 +37,9 @@ from bpe.formats import gpt2_files, model_directory, tiktoken_ranks, tokenizer_j
 from bpe.formats.file_access import write_file
 from bpe.formats.golden import GoldenText, check_golden, read_golden_texts
 from bpe.formats.model_check import check_model_files
+from bpe.formats.sentencepiece_model import parse_sentencepiece
 from bpe.formats.tokenizer_loading import read_tokenizer
+from bpe.formats.unigram_json import render_unigram_json
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.version import __version__
@@ -247,6 +249,11 @@ class Tokenizer(Vocabulary):
         if isinstance(self._model, LibraryModel) and self._model.engine == "tokenizers":
             write_file(path, self._model.content)
             return
+        if isinstance(self._model, LibraryModel) and self._model.engine == "sentencepiece_fields":
+            rendered = render_unigram_json(parse_sentencepiece(self._model.content, path))
+            if rendered is not None:
+                write_file(path, rendered)
+                return
         tokenizer_json.write_tokenizer_json(self._byte_level("tokenizer.json"), path)
 
     def _byte_level(self, form: str) -> TokenizerModel:

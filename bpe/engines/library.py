@@ -14,7 +14,7 @@ from bpe.errors import BackendError, ModelFileError
 
 __all__ = ["ENGINES", "OWN_ENGINES", "Encoded", "Library", "import_library", "open_library"]
 
-ENGINES = ("tokenizers", "sentencepiece", "sennrich")
+ENGINES = ("tokenizers", "sentencepiece", "sentencepiece_fields", "sennrich")
 """What ids may come from: libraries, which the extra `hf` installs, and our own."""
 
 OWN_ENGINES = ("sennrich",)
@@ -35,6 +35,8 @@ class Library(Protocol):
         finds_specials: whether it can find special tokens in texts by itself.
         words_apart: whether two words with a blank between them have the ids that each has alone,
             so that words can be encoded once.
+        words_are_fields: whether that is so by definition: a text is what stands between its
+            blanks, also between two of them, and each has a blank's sign before it.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Library(Protocol):
     post_processor: Any
     finds_specials: bool
     words_apart: bool
+    words_are_fields: bool
 
     def tokens(self) -> dict[int, bytes]:
         """Id to text."""

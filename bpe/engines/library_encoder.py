@@ -25,7 +25,7 @@ from bpe.encoding.id_arrays import (
 from bpe.encoding.special_tokens import SPECIAL_TEXT_POLICIES
 from bpe.engines.library import Encoded
 from bpe.engines.library_model import LibraryModel
-from bpe.engines.word_cache import WordCache
+from bpe.engines.word_cache import WordCache, cut_fields, cut_words
 from bpe.errors import InputError, SettingsError
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.schemes import get_scheme
@@ -238,7 +238,8 @@ class LibraryEncoder:
         with self._lock:
             if specials not in self._words:
                 self._words[specials] = WordCache(
-                    lambda words: library.encode(words, specials=specials, threads=1)
+                    lambda words: library.encode(words, specials=specials, threads=1),
+                    cut_fields if library.words_are_fields else cut_words,
                 )
             return self._words[specials]
 

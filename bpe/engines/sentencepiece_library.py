@@ -24,6 +24,7 @@ class SentencePieceLibrary:
     finds_specials = False
     # Scores are float32 sums along a whole text: ids of a word depend on what precedes it.
     words_apart = False
+    words_are_fields = False
     post_processor = None
 
     def __init__(self, content: bytes) -> None:

@@ -44,6 +44,7 @@ class TokenizersLibrary:
 
     name = "tokenizers"
     finds_specials = True
+    words_are_fields = False
 
     def __init__(self, content: bytes) -> None:
         # Threads are asked for by who encodes, and the library's own do not outlive a fork.

@@ -1,6 +1,7 @@
 """Ids of words that are encoded once: for libraries that are slow, where words stand apart.
 
-A text is cut at single blanks between two printable ASCII characters. The blanks have no ids.
+A text is cut at single blanks between two printable ASCII characters, or, where words are fields,
+at every blank. The blanks have no ids.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow.compute as pc
 
 from bpe.engines.library import Encoded
 
-__all__ = ["WordCache"]
+__all__ = ["WordCache", "cut_fields", "cut_words"]
 
 _CUT = "([!-~]) ([!-~])"
 # Stands at the cuts for a moment. A text that holds it is not cut.
@@ -29,10 +30,16 @@ class WordCache:
 
     Args:
         encode: gives the ids of texts.
+        cut: into words, `cut_words` or `cut_fields`.
     """
 
-    def __init__(self, encode: Callable[[Sequence[str]], Encoded]) -> None:
+    def __init__(
+        self,
+        encode: Callable[[Sequence[str]], Encoded],
+        cut: Callable[[pa.LargeStringArray], pa.LargeListArray],
+    ) -> None:
         self._encode = encode
+        self._cut = cut
         self._lock = threading.Lock()
         self._forget()
 
@@ -44,7 +51,7 @@ class WordCache:
 
     def encode(self, texts: pa.LargeStringArray) -> Encoded:
         """Ids of each text, the same as when it is encoded as a whole."""
-        parts = _cut(texts)
+        parts = self._cut(texts)
         words = pc.dictionary_encode(parts.flatten())
         with self._lock:
             ids, lengths = self._find(words.dictionary.to_pylist(), words.indices.to_numpy())
@@ -75,10 +82,18 @@ class WordCache:
         self._bytes += sum(map(len, words)) + ids.nbytes + _WORD_BYTES * len(words)
 
 
-def _cut(texts: pa.LargeStringArray) -> pa.LargeListArray:
+def cut_fields(texts: pa.LargeStringArray) -> pa.LargeListArray:
+    """What stands between the blanks of each text; nothing of an empty one."""
+    fields = pc.split_pattern(texts, " ").cast(pa.large_list(pa.large_string()))
+    nothing = pa.scalar([], fields.type)
+    return pc.if_else(pc.equal(texts, ""), nothing, fields)
+
+
+def cut_words(texts: pa.LargeStringArray) -> pa.LargeListArray:
     """Words of each text; of a text that holds the sign, the text."""
     marked = texts
     for _ in range(2):  # a word of one character stands between two blanks
         marked = pc.replace_substring_regex(marked, _CUT, rf"\1{_SIGN}\2")
-    marked = pc.if_else(pc.match_substring(texts, _SIGN[0]), texts, marked)
-    return pc.split_pattern(marked, _SIGN).cast(pa.large_list(pa.large_string()))
+    words = pc.split_pattern(marked, _SIGN).cast(pa.large_list(pa.large_string()))
+    whole = pa.LargeListArray.from_arrays(pa.array(range(len(texts) + 1), pa.int64()), texts)
+    return pc.if_else(pc.match_substring(texts, _SIGN[0]), whole, words)

@@ -1,7 +1,7 @@
 """A model directory of a tokenizer that another library encodes: its file, and how to check it.
 
 config.json      engine, the library's version and the file's name and sha256, added tokens
-tokenizer.json   or tokenizer.model: the file as it was
+tokenizer.json   or tokenizer.model: the file as it was; of a Unigram trained here, both
 vocab.txt        of a WordPiece that was trained here: its tokens by id, a line each
 codes            of BPE as subword-nmt has it (sennrich.json): its merges as that reads them
 golden.jsonl     texts with their ids
@@ -20,6 +20,8 @@ from bpe.engines.library_model import LibraryModel
 from bpe.engines.sennrich_library import SennrichLibrary
 from bpe.errors import ModelFileError
 from bpe.formats.golden import GoldenText, check_golden, default_texts, render_golden
+from bpe.formats.sentencepiece_model import parse_sentencepiece
+from bpe.formats.unigram_json import render_unigram_json
 
 __all__ = ["FILE_NAMES", "FURTHER_NAMES", "read_library_model", "render_library_files"]
 
@@ -27,6 +29,7 @@ FILE_NAMES = {
     "tokenizers": "tokenizer.json",
     "sentencepiece": "tokenizer.model",
     "sennrich": "sennrich.json",
+    "sentencepiece_fields": "tokenizer.model",
 }
 """Name of the file in a model directory, by engine."""
 
@@ -65,6 +68,9 @@ def render_library_files(
 def _further_files(model: LibraryModel) -> dict[str, bytes]:
     if isinstance(model.library, SennrichLibrary):
         return {_CODES: model.library.content.render_codes()}
+    if model.engine == "sentencepiece_fields":
+        rendered = render_unigram_json(parse_sentencepiece(model.content, "the model"))
+        return {} if rendered is None else {FILE_NAMES["tokenizers"]: rendered}
     if model.training.get("recipe") != "wordpiece":
         return {}
     by_id = sorted(model.all_tokens.items())

@@ -29,7 +29,7 @@ PathLike = str | os.PathLike[str]
 _GOLDEN, _HUGGING_FACE = "golden.jsonl", "tokenizer.json"
 _TRANSFORMERS = "tokenizer_config.json"
 # Format versions: 3 is 2 with one file more.
-_CURRENT = (2, 3, 4)
+_CURRENT = (2, 3, 4, 5)
 _WITHOUT_TRANSFORMERS = (1, 2)
 # What a directory may have of its own: its version; more golden texts, and so other hashes.
 _OWN_FIELDS = frozenset({"files", "format_version", "engine_version"})

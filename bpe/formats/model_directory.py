@@ -91,7 +91,7 @@ BYTES_VERSION = 5
 _FORMAT = "beam-bpe tokenizer"
 _VOCAB, _MERGES, _HUGGING_FACE = "vocab.json", "merges.txt", "tokenizer.json"
 _TRANSFORMERS, _GOLDEN = "tokenizer_config.json", "golden.jsonl"
-_LIBRARY_FILES = tuple(name for name in FILE_NAMES.values() if name != _HUGGING_FACE)
+_LIBRARY_FILES = tuple(sorted(set(FILE_NAMES.values()) - {_HUGGING_FACE}))
 MODEL_FILES = (
     *(_VOCAB, _MERGES, _HUGGING_FACE, _TRANSFORMERS),
     *(*_LIBRARY_FILES, *FURTHER_NAMES, _GOLDEN, CONFIG_NAME),

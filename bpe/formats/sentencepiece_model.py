@@ -15,7 +15,15 @@ from typing import Any
 
 from bpe.errors import ModelFileError
 
-__all__ = ["BPE", "MODEL_KINDS", "Kind", "Piece", "SentencePieceModel", "parse_sentencepiece"]
+__all__ = [
+    "BPE",
+    "MODEL_KINDS",
+    "Kind",
+    "Piece",
+    "SentencePieceModel",
+    "drop_paths",
+    "parse_sentencepiece",
+]
 
 BPE = 2
 MODEL_KINDS = {1: "Unigram", BPE: "BPE", 3: "words", 4: "characters"}
@@ -35,6 +43,7 @@ class Kind(enum.IntEnum):
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _PIECES, _TRAINER_SPEC, _NORMALIZER_SPEC = 1, 2, 3
+_PATHS = (1, 54)  # of `trainer_spec`: input, seed_sentencepieces_file
 
 
 @dataclass(frozen=True)
@@ -108,15 +117,43 @@ def _parse_piece(data: memoryview) -> Piece:
     return Piece(bytes(fields.get(1, b"")).decode(), score, int(fields.get(3, Kind.NORMAL)))
 
 
+def drop_paths(data: bytes) -> bytes:
+    """A model without the paths that it was trained from, which decide no ids."""
+    kept = bytearray()
+    for number, value, raw in _spans(data):
+        if number == _TRAINER_SPEC:
+            parts = [bytes(part) for each, _, part in _spans(value) if each not in _PATHS]
+            spec = b"".join(parts)
+            kept += _written(number << 3 | _BYTES) + _written(len(spec)) + spec
+        else:
+            kept += raw
+    return bytes(kept)
+
+
+def _written(value: int) -> bytes:
+    """A number as `_varint` reads it."""
+    data = bytearray()
+    while value > 0x7F:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*data, value])
+
+
 def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
     """Field numbers of a message with their values: an int, or bytes."""
+    return ((number, value) for number, value, _ in _spans(data))
+
+
+def _spans(data: bytes | memoryview) -> Iterator[tuple[int, Any, memoryview]]:
+    """As `_fields`, and all bytes of each field."""
     view, position = memoryview(data), 0
     while position < len(view):
+        begin = position
         key, position = _varint(view, position)
         number, wire = key >> 3, key & 7
         if wire == _VARINT:
             value, position = _varint(view, position)
-            yield number, value
+            yield number, value, view[begin:position]
             continue
         if wire == _BYTES:
             size, position = _varint(view, position)
@@ -126,8 +163,9 @@ def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
             raise ValueError(f"wire type {wire} at byte {position}")
         if position + size > len(view):
             raise ValueError(f"field {number} at byte {position} is cut")
-        yield number, view[position : position + size]
+        content = view[position : position + size]
         position += size
+        yield number, content, view[begin:position]
 
 
 def _varint(view: memoryview, position: int) -> tuple[int, int]:

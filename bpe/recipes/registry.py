@@ -55,7 +55,24 @@ RECIPES = {
             5,
             options={"limit_alphabet": None, "max_word_chars": 100},
         ),
-        Recipe("unigram", "whitespace", (), 1, merges=False, is_there=False),
+        Recipe(
+            "unigram",
+            "whitespace",
+            (),
+            1,
+            merges=False,
+            options={
+                "byte_fallback": False,
+                "split_by_unicode_script": True,
+                "split_by_number": True,
+                "split_digits": False,
+                "user_defined_symbols": [],
+                "max_sentencepiece_length": 16,
+                "seed_sentencepiece_size": 1_000_000,
+                "num_threads": 1,
+                "max_words": None,
+            },
+        ),
         Recipe("sennrich", "spaces", ("greatest", "first"), 2, options={"end_mark": "attached"}),
     )
 }

@@ -153,6 +153,50 @@ def _add_recipe_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="wordpiece: a longer word is [UNK] (default: 100)",
     )
+    _add_unigram_options(parser)
+
+
+def _add_unigram_options(parser: argparse.ArgumentParser) -> None:
+    """Options of sentencepiece's trainer, under its own names."""
+    add = parser.add_argument_group("recipe unigram, as sentencepiece has them").add_argument
+    for name, help_text in (
+        ("--byte-fallback", "pieces for all bytes, for characters that are new (takes 256 pieces)"),
+        ("--split-by-unicode-script", "no piece crosses from one script to another (default: yes)"),
+        ("--split-by-number", "no piece has both digits and letters (default: yes)"),
+        ("--split-digits", "each digit is a piece"),
+    ):
+        add(name, action=argparse.BooleanOptionalAction, default=None, help=help_text)
+    add(
+        "--user-defined-symbol",
+        dest="user_defined_symbols",
+        action="append",
+        metavar="TEXT",
+        help="a text that is one piece wherever it stands; may be repeated",
+    )
+    add(
+        "--max-sentencepiece-length",
+        type=whole_number(2, 512),
+        metavar="N",
+        help="most characters of a piece (default: 16)",
+    )
+    add(
+        "--seed-sentencepiece-size",
+        type=whole_number(),
+        metavar="N",
+        help="how many pieces training starts from (default: 1,000,000)",
+    )
+    add(
+        "--num-threads",
+        type=whole_number(most=1024),
+        metavar="N",
+        help="threads of training (default: 1); another number can give other pieces",
+    )
+    add(
+        "--max-words",
+        type=whole_number(),
+        metavar="N",
+        help="train on the N most frequent words (default: all)",
+    )
 
 
 def _add_train_extras(parser: argparse.ArgumentParser) -> None:

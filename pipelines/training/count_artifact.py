@@ -285,6 +285,21 @@ def load_counts(directory: str) -> CountArtifact:
     return CountArtifact(table, manifest.digest, manifest)
 
 
+def read_bucket_file(folder: str, name: str, sha256: str) -> pa.Table:
+    """One file of a count table, as `CountArtifact.bucket_files` names it.
+
+    Raises:
+        CountTableError: it has another hash.
+    """
+    path = join(folder, name)
+    data = read_bytes(path)
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise CountTableError(
+            f"{path}: is not what its manifest says; count again: start again with --overwrite"
+        )
+    return pa.ipc.open_file(pa.py_buffer(data)).read_all()
+
+
 def _check_totals(directory: str, manifest: CountManifest, table: pa.Table) -> None:
     facts = {
         "words": (manifest.totals.words, table.num_rows),

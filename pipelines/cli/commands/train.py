@@ -30,6 +30,7 @@ from pipelines.cli.commands.train_job import (
 )
 from pipelines.cli.commands.train_merges import make_models, sample_of
 from pipelines.cli.commands.train_summary import print_summary
+from pipelines.cli.commands.train_unigram import SEEDS_FOLDER
 from pipelines.corpus.plan import make_plan
 from pipelines.corpus.settings import digest_of
 from pipelines.runners.progress import Stopwatch
@@ -46,6 +47,7 @@ from pipelines.training.count_artifact import (
     read_count_manifest,
     remove_count_leftovers,
 )
+from pipelines.training.count_seeds import clear_seeds
 from pipelines.training.presets import resolve
 from pipelines.training.rounds.checkpoints import ROUNDS_FOLDER, clear_rounds
 from pipelines.training.rounds.options import RoundOptions
@@ -130,6 +132,7 @@ class _TrainFolder(Run[None]):
             clear_counts(join(self.output, folder))
         clear_model(join(self.output, FIRST_STAGE))
         clear_rounds(join(self.output, ROUNDS_FOLDER))
+        clear_seeds(join(self.output, SEEDS_FOLDER))
         delete_rejects(self.output)
         for directory in find_models(self.output):
             clear_model(directory)
@@ -137,6 +140,7 @@ class _TrainFolder(Run[None]):
     def tidy(self) -> None:
         """Remove what served the work, also of a run that was killed when it had finished that."""
         clear_rounds(join(self.output, ROUNDS_FOLDER))
+        clear_seeds(join(self.output, SEEDS_FOLDER))
         for folder in (COUNTS_FOLDER, SECOND_COUNTS):
             remove_count_leftovers(join(self.output, folder))
         for folder in (self.output, join(self.output, FIRST_STAGE), *find_models(self.output)):

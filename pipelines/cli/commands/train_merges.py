@@ -18,6 +18,7 @@ from pipelines.cli.commands.train_job import (
     TrainJob,
     reading_settings_of,
 )
+from pipelines.cli.commands.train_unigram import train_unigram
 from pipelines.corpus.plan import Plan, create_units
 from pipelines.corpus.settings import refuse_rejects
 from pipelines.runners.progress import format_bytes, format_count, show_merges, show_progress
@@ -146,6 +147,7 @@ def choose_engine(this: TrainJob, what: str, needed: int) -> str:
     if this.settings.recipe != "bpe":
         raise SettingsError(
             f"{too_much}; --recipe {this.settings.recipe} cannot be trained in rounds: allow more"
+            + (", or give --max-words" if this.settings.recipe == "unigram" else "")
         )
     if this.base is not None:
         raise SettingsError(f"{too_much}; --extend cannot be trained in rounds: allow more")
@@ -245,8 +247,12 @@ def _train_words(
 ) -> dict[int, Tokenizer]:
     """Train on a count table; with a first stage (its folder, and it), go on from that."""
     text = _text_of_words(artifact, folder)
-    what = counted(artifact.words, "distinct word")
-    needed = words_memory(artifact.words, text, get_backend().name)
+    words = artifact.words
+    most = this.settings.recipe_options.get("max_words")
+    if most is not None and most < words:
+        words, text = most, text * most // words
+    what = counted(words, "distinct word")
+    needed = words_memory(words, text, get_backend().name)
     if choose_engine(this, what, needed) == "rounds":
         shards = this.rounds.shards_of(text, Sample())
         source = WordTable(
@@ -259,6 +265,8 @@ def _train_words(
         )
         return _train_in_rounds(this, source, record)[0]
     table = artifact.table if artifact.is_loaded else load_counts(folder).table
+    if this.settings.recipe == "unigram":
+        return train_unigram(this, artifact.bucket_files(folder), table, record)
     # What counting left in this process is of no more use, and training takes much.
     give_back_memory()
     if first_stage is not None:

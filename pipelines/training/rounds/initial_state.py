@@ -10,7 +10,6 @@ than that, it goes on in the next shard. What each unit brought is left in
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -22,7 +21,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.backends.process_memory import give_back_memory
-from bpe.errors import CountTableError
 from bpe.reference.training import base_symbols
 from bpe.rounds.shard_state import ShardState
 from bpe.second_stage import begin_second_stage
@@ -33,7 +31,8 @@ from pipelines.corpus.unit_reports import UnitReport
 from pipelines.runners.progress import ProgressReporter
 from pipelines.runners.worker_errors import reported_errors
 from pipelines.shards.tokenizer_files import cached_tokenizer
-from pipelines.storage.output_files import join, read_bytes
+from pipelines.storage.output_files import join
+from pipelines.training.count_artifact import read_bucket_file
 from pipelines.training.rounds.raw_sequences import RawReading, RawSequences, read_sequences
 from pipelines.training.rounds.sequence_builder import SequenceBuilder, Sequences, divide
 from pipelines.training.rounds.state_files import STATE_FOLDER, write_state
@@ -213,7 +212,8 @@ class _WriteWordBucket(beam.DoFn):
         """Write the shards of one bucket."""
         with reported_errors():
             bucket = msgspec.json.decode(element, type=WordBucket)
-            files = self._write(bucket, _read_bucket(bucket))
+            table = read_bucket_file(bucket.folder, bucket.name, bucket.sha256)
+            files = self._write(bucket, table)
         yield bucket.index, len(files)
 
     def _write(self, bucket: WordBucket, table: pa.Table) -> list[StateFile]:
@@ -240,16 +240,6 @@ class _WriteWordBucket(beam.DoFn):
         if self._first_stage is None:
             return ShardState(_words_to_tokens(words, ids), counts)
         return begin_second_stage(words, counts, cached_tokenizer(*self._first_stage))
-
-
-def _read_bucket(bucket: WordBucket) -> pa.Table:
-    path = join(bucket.folder, bucket.name)
-    data = read_bytes(path)
-    if hashlib.sha256(data).hexdigest() != bucket.sha256:
-        raise CountTableError(
-            f"{path}: is not what its manifest says; count again: start again with --overwrite"
-        )
-    return pa.ipc.open_file(pa.py_buffer(data)).read_all()
 
 
 def _words_to_tokens(words: pa.LargeBinaryArray, ids: npt.NDArray[np.uint16]) -> pa.LargeListArray:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bpe import InputError, ModelFileError, SettingsError, Tokenizer, VocabularyError
@@ -95,6 +95,7 @@ def test_a_sentencepiece_model_gives_the_library_s_ids(shared_data: Path, tmp_pa
     assert tokenizer.count_special_text(["<s> <s>", "x"])["<s>"] == 2
 
 
+@example(["A\x1e\x1fA b", "a b"])
 @given(st.lists(st.text(alphabet="a bthes!,\u4e2d\u0301\u00e9\x1e\x1f\n'A\u00a0"), max_size=6))
 def test_words_have_the_ids_that_they_have_in_their_text(bert: Tokenizer, texts: list[str]) -> None:
     whole = bert.model.library.encode(texts, specials=False, threads=1)
@@ -209,7 +210,8 @@ def test_memory_of_the_word_cache_is_bounded(
 
     monkeypatch.setattr(word_cache, "_MOST_BYTES", 1000)
     cache = word_cache.WordCache(
-        lambda words: bert.model.library.encode(words, specials=False, threads=1)
+        lambda words: bert.model.library.encode(words, specials=False, threads=1),
+        word_cache.cut_words,
     )
     for start in range(0, 300, 10):
         cache.encode(pa.array([f"w{start + i} a" for i in range(10)], pa.large_string()))

@@ -24,7 +24,7 @@ def test_merges_in_place_of_a_size(small: Path, tmp_path: Path, run: Run) -> Non
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        (("--recipe", "unigram", "--vocab-size", 300), "unigram"),
+        (("--recipe", "unigram", "--merges", 9), "unigram"),
         (("--recipe", "wordpiece", "--merges", 9, "--digits", "single"), "wordpiece"),
         (("--recipe", "wordpiece", "--merges", 9, "--preset", "feste"), "--preset feste"),
         (("--merges", 9, "--tie-order", "greatest"), "greatest"),

@@ -47,6 +47,7 @@ class SennrichLibrary:
     finds_specials = False
     # Words are cached by the core.
     words_apart = False
+    words_are_fields = False
     post_processor = None
 
     def __init__(self, data: bytes) -> None:

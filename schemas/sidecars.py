@@ -98,8 +98,8 @@ class UnitTotals:
         rejects: skipped rows, by reason; skipped files under `bad_file`, rows of damaged parts of
             files under `bad_part`.
         accepted: unusual text that was read, by name: `invalid_utf8`, `nul`, `cr` and `crlf` count
-            document parts, `streamed` ranges that were encoded as streams, `bom` files, all others
-            documents.
+            document parts, `streamed` ranges that were encoded as streams, `unknown_tokens` ids of
+            what a library's tokenizer does not know, `bom` files, all others documents.
         special_text: how often the text of a special token occurs in the documents, by token; the
             settings define its meaning.
         rejects_file: name below the output folder; None if nothing was skipped.
@@ -218,8 +218,8 @@ class OutputTotals:
         rejects: skipped rows, by reason; skipped files under `bad_file`, rows of damaged parts of
             files under `bad_part`.
         accepted: unusual text that was read, by name: `invalid_utf8`, `nul`, `cr` and `crlf` count
-            document parts, `streamed` ranges that were encoded as streams, `bom` files, all others
-            documents.
+            document parts, `streamed` ranges that were encoded as streams, `unknown_tokens` ids of
+            what a library's tokenizer does not know, `bom` files, all others documents.
         special_text: how often the text of a special token occurs in the documents, by token.
         packing: ids that packing added or left out; zeros without packing.
         splits: sums by split; empty without splits.

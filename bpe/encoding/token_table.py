@@ -23,6 +23,11 @@ class TokenTable:
     tokens: dict[int, bytes]
     added_tokens: Sequence[AddedToken]
 
+    @property
+    def unknown_id(self) -> int | None:
+        """Id of text that no other token stands for; None where there is no such text."""
+        return None
+
     @cached_property
     def special_tokens(self) -> dict[str, int]:
         """The special ones of the added tokens, text to id."""

@@ -33,6 +33,7 @@ class Library(Protocol):
         kind: what the file is, for messages.
         post_processor: what the file would put around each text, as tokenizer.json has it.
         finds_specials: whether it can find special tokens in texts by itself.
+        unknown_id: id of what it has no other token for; None if there is none.
         words_apart: whether two words with a blank between them have the ids that each has alone,
             so that words can be encoded once.
         words_are_fields: whether that is so by definition: a text is what stands between its
@@ -44,6 +45,7 @@ class Library(Protocol):
     kind: str
     post_processor: Any
     finds_specials: bool
+    unknown_id: int | None
     words_apart: bool
     words_are_fields: bool
 

@@ -68,6 +68,11 @@ class LibraryModel(TokenTable):
         return tuple(sorted(self.library.added_tokens(), key=lambda token: token.id))
 
     @property
+    def unknown_id(self) -> int | None:
+        """Id of what the file has no token for, if there is one."""
+        return self.library.unknown_id
+
+    @property
     def kind(self) -> str:
         """What the file is, such as `Unigram`."""
         return self.library.kind

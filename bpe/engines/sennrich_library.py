@@ -49,6 +49,7 @@ class SennrichLibrary:
     words_apart = False
     words_are_fields = False
     post_processor = None
+    unknown_id: int | None = _UNKNOWN_ID
 
     def __init__(self, data: bytes) -> None:
         self.content = parse_content(data)

@@ -36,6 +36,8 @@ class SentencePieceLibrary:
                 f"sentencepiece {library.__version__} does not read it: {str(error)[:500]}"
             ) from error
         self.version: str = library.__version__
+        unknown = self._processor.unk_id()
+        self.unknown_id = unknown if unknown >= 0 else None
         model_type = parse_sentencepiece(content, "the model").model_type
         self.kind = f"SentencePiece {MODEL_KINDS.get(model_type, 'model')}"
 

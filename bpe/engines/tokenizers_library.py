@@ -68,7 +68,14 @@ class TokenizersLibrary:
         self.version: str = library.__version__
         self.kind = _kind_of(document["model"])
         self.post_processor = document.get("post_processor")
+        self.unknown_id = self._find_unknown(document["model"])
         self.words_apart = _are_words_apart(document)
+
+    def _find_unknown(self, model: Mapping[str, Any]) -> int | None:
+        text, number = model.get("unk_token"), model.get("unk_id")
+        if isinstance(text, str):
+            number = self._with_specials.token_to_id(text)
+        return number if isinstance(number, int) else None
 
     def tokens(self) -> dict[int, bytes]:
         """Id to text as the vocabulary has it."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import apache_beam as beam
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from bpe.backends.process_memory import give_back_memory
@@ -170,10 +171,20 @@ class UnitEncoder:
                 self._documents += pc.sum(pieces["is_last"]).as_py() or 0
                 self._text_bytes += int(rows.text_bytes.sum())
                 self._tokens += len(rows.batch["input_ids"].flatten())
+                self._count_unknown(ids)
                 yield rows
             self._progress.add(read["text"].nbytes)
         if encoder.streamed:
             self._rejects.accepted["streamed"] += encoder.streamed
+
+    def _count_unknown(self, ids: pa.LargeListArray) -> None:
+        """Count what the tokenizer has no better id for."""
+        unknown = self.tokenizer.model.unknown_id
+        if unknown is None:
+            return
+        count = pc.sum(pc.equal(ids.flatten(), pa.scalar(unknown, ids.type.value_type))).as_py()
+        if count:
+            self._rejects.accepted["unknown_tokens"] += count
 
     def totals(self, packing: PackingTotals | None = None) -> UnitTotals:
         """What was read, once all rows are taken; writes the unit's rejects."""

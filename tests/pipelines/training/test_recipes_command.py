@@ -64,6 +64,9 @@ def test_wordpiece_from_text_to_shards(small: Path, tmp_path: Path, run: Run) ->
     encode = ("encode", "--tokenizer", tmp_path / "out" / "60", "--input", small)
     assert run(*encode, "--output", shards).code == 0
     assert run("verify", shards, "--input", small).code == 0
+    (tmp_path / "other.txt").write_text("\u2603the \u2603\u2603 the\n")
+    encode = ("encode", "--tokenizer", tmp_path / "out" / "60", "--input", tmp_path / "other.txt")
+    assert "accepted         unknown_tokens 2" in run(*encode, "--output", tmp_path / "other").out
 
 
 def test_sennrich_from_text_to_shards_and_pieces(
@@ -84,6 +87,11 @@ def test_sennrich_from_text_to_shards_and_pieces(
     shards = tmp_path / "shards"
     assert run("encode", "--tokenizer", model, "--input", small, "--output", shards).code == 0
     assert run("verify", shards, "--input", small).code == 0
+    (tmp_path / "other.txt").write_text("\u2603 the \u2603\u2603 end\n")
+    encode = ("encode", "--tokenizer", model, "--input", tmp_path / "other.txt")
+    done = run(*encode, "--output", tmp_path / "other")
+    assert "accepted         unknown_tokens 3" in done.out
+    assert run("verify", tmp_path / "other", "--input", tmp_path / "other.txt").code == 0
     text = "the end\n  of the\u2603 play"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
     shown = run("encode-text", "--tokenizer", model, "--pieces")

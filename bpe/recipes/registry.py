@@ -32,7 +32,6 @@ class Recipe:
         min_frequency: its default.
         merges: whether it merges, so that a number of merges can be asked for.
         options: names of options that it takes besides those of all recipes, and their defaults.
-        is_there: whether this version trains by it.
     """
 
     name: str
@@ -41,7 +40,6 @@ class Recipe:
     min_frequency: int
     merges: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
-    is_there: bool = True
 
 
 RECIPES = {
@@ -108,11 +106,6 @@ class RecipeSettings:
 
     def __post_init__(self) -> None:
         recipe = get_recipe(self.recipe)
-        if not recipe.is_there:
-            raise SettingsError(
-                f"recipe {self.recipe!r} is known, but this version does not train by it; take "
-                f"{_names(each for each in RECIPES.values() if each.is_there)}"
-            )
         tie_order = self.tie_order or next(iter(recipe.tie_orders), None)
         if tie_order is not None and tie_order not in recipe.tie_orders:
             known = ", ".join(recipe.tie_orders) or "none"

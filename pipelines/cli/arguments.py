@@ -48,7 +48,7 @@ class UsageError(Exception):
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    size = parser.add_mutually_exclusive_group(required=True).add_argument
+    size = parser.add_mutually_exclusive_group().add_argument
     size(
         "--vocab-size",
         type=parse_vocab_sizes,
@@ -66,7 +66,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--recipe",
         choices=tuple(RECIPES),
-        default="bpe",
         help="kind of vocabulary (default: bpe, byte-level BPE)",
     )
     add(
@@ -109,8 +108,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add(
         "--preset",
         choices=tuple(PRESETS),
-        help="settings of a published recipe: feste (no pre-tokenizer, tie order bytes, no minimum "
-        "frequency), superbpe (with --superbpe-from: the published patterns)",
+        help="settings of a published recipe; beam-bpe presets shows what each sets. A size, "
+        "special tokens and options that are given besides count",
     )
     add(
         "--extend",
@@ -288,11 +287,19 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 
 
 _STORAGE_NOTE = "Apache Beam's options for storage work too: --s3_region_name=…, --hdfs_host=…"
+
+
+def _add_nothing(parser: argparse.ArgumentParser) -> None:
+    """No options."""
+    del parser
+
+
 _COMMANDS = {
     "train": ("learn a vocabulary from a corpus", _add_train, _BEAM_NOTE),
     "encode": ("turn a corpus into Arrow shards of token ids", add_encode, _BEAM_NOTE),
     "verify": ("check a finished output against its manifest", add_verify, _STORAGE_NOTE),
     "export": ("write an encoded folder in another trainer's format", add_export, _STORAGE_NOTE),
+    "presets": ("show the presets of train, and what each sets", _add_nothing, None),
     "plan": ("show what a job would read, without running it", add_plan, _STORAGE_NOTE),
     "head": ("show the first rows of an encoded folder as text", add_head, _STORAGE_NOTE),
     "inspect": ("show a tokenizer, or how it cuts a text into tokens", add_inspect, None),
@@ -305,7 +312,7 @@ STORAGE_COMMANDS = frozenset(
     name for name, (_, _, more) in _COMMANDS.items() if more == _STORAGE_NOTE
 )
 """Commands that run no job, but take Beam's options for its file systems."""
-PRINTING_COMMANDS = frozenset({"decode", "encode-text", "head", "inspect", "plan"})
+PRINTING_COMMANDS = frozenset({"decode", "encode-text", "head", "inspect", "plan", "presets"})
 """Commands that only print."""
 
 
@@ -317,7 +324,15 @@ class _Parser(argparse.ArgumentParser):
         self._words = list(args or ())
         parsed, rest = super().parse_known_args(args, namespace)
         self._refuse_second_value(rest)
+        if "vocab_size" in parsed:
+            self._need_size(parsed)
         return parsed, rest
+
+    def _need_size(self, parsed: argparse.Namespace) -> None:
+        """Raise `UsageError` for `train` without a size, which some presets have."""
+        has_size = parsed.preset is not None and PRESETS[parsed.preset].has_size
+        if parsed.vocab_size is None and parsed.merges is None and not has_size:
+            self.error("one of the arguments --vocab-size --merges is required")
 
     def _refuse_second_value(self, rest: list[str]) -> None:
         """Raise `UsageError` for `--special-token A B`, whose B belongs to nothing."""

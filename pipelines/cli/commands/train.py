@@ -29,6 +29,7 @@ from pipelines.cli.commands.train_job import (
     reading_settings_of,
 )
 from pipelines.cli.commands.train_merges import make_models, sample_of
+from pipelines.cli.commands.train_preset import apply_preset
 from pipelines.cli.commands.train_summary import print_summary
 from pipelines.cli.commands.train_unigram import SEEDS_FOLDER
 from pipelines.corpus.plan import make_plan
@@ -150,6 +151,7 @@ class _TrainFolder(Run[None]):
 def _prepare(arguments: Namespace) -> TrainJob:
     """Check everything that can be checked without reading the corpus."""
     options = job.beam_options(arguments)
+    apply_preset(arguments)
     recipe = get_recipe(arguments.recipe)
     chosen = resolve(
         arguments.preset,

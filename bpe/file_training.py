@@ -17,8 +17,9 @@ from bpe.encoding.special_tokens import SpecialTokens
 from bpe.errors import BadFileError, InputError, SettingsError
 from bpe.pretokenizing.cut_points import CutFinder
 from bpe.pretokenizing.schemes import get_scheme
+from bpe.recipes.registry import get_recipe
 from bpe.tokenizer import Tokenizer
-from bpe.training import make_rules, train
+from bpe.training import make_rules, recipe_settings, train
 
 __all__ = ["count_files", "train_from_files"]
 
@@ -33,11 +34,14 @@ _NEAR_BYTES = 1 << 12
 
 def train_from_files(
     paths: PathLike | Iterable[PathLike],
-    vocab_size: int,
+    vocab_size: int | None = None,
     *,
-    pretokenizer: str = "gpt2",
-    tie_order: str = "hf",
-    min_frequency: int = 2,
+    pretokenizer: str | None = None,
+    recipe: str = "bpe",
+    recipe_options: Mapping[str, Any] | None = None,
+    merges: int | None = None,
+    tie_order: str | None = None,
+    min_frequency: int | None = None,
     special_tokens: Sequence[str] = (),
     special_text: str = "text",
     max_token_bytes: int | None = None,
@@ -55,7 +59,11 @@ def train_from_files(
         paths: text files (.txt, .text, .md, .rst, .log, or without a suffix), not compressed. Their
             order matters for the tie order `first` alone.
         vocab_size: 256 + merges + special tokens; training may stop earlier, as in `train`.
-        pretokenizer: scheme, or `regex:PATTERN`; `none` is for `train_raw`.
+        pretokenizer: scheme, or `regex:PATTERN` (default: `gpt2`; other recipes have others);
+            `none` is for `train_raw`.
+        recipe: as in `train`.
+        recipe_options: as in `train`.
+        merges: as in `train`.
         tie_order: as in `train`.
         min_frequency: as in `train`.
         special_tokens: as in `train`.
@@ -72,15 +80,24 @@ def train_from_files(
         BadFileError: a file cannot be read; names it.
         InputError: with `reject`, a special token occurs; names the file.
     """
+    pretokenizer = pretokenizer or get_recipe(recipe).pretokenizer
     rules: dict[str, Any] = {
         "tie_order": tie_order,
         "min_frequency": min_frequency,
         "special_tokens": special_tokens,
+    }
+    # Fails before the files are read.
+    settings = recipe_settings(
+        recipe, vocab_size, merges, pretokenizer=pretokenizer, options=recipe_options, **rules
+    )
+    limits: dict[str, Any] = {
         "max_token_bytes": max_token_bytes,
         "max_words": max_words,
         "forbidden_parts": forbidden_parts,
     }
-    make_rules(vocab_size, **rules)  # fails before the files are read
+    if recipe == "bpe":
+        order, least = str(settings.tie_order), settings.min_frequency or 1
+        make_rules(settings.sizes[0], order, least, special_tokens, **limits)
     counts = count_files(
         paths,
         pretokenizer,
@@ -89,7 +106,8 @@ def train_from_files(
         special_tokens=special_tokens,
         threads=threads,
     )
-    rules |= {"progress": progress, "training_record": training_record}
+    rules |= limits | {"progress": progress, "training_record": training_record}
+    rules |= {"recipe": recipe, "recipe_options": recipe_options, "merges": merges}
     return train(counts, vocab_size, pretokenizer=pretokenizer, **rules)
 
 

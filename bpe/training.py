@@ -83,51 +83,80 @@ def train(
         >>> train({b"aaaa": 2, b"bc": 5}, 258, pretokenizer="gpt2").merges
         [(b'a', b'a'), (b'b', b'c')]
     """
-    if (vocab_size is None) == (merges is None):
-        raise SettingsError("give either vocab_size or merges")
-    if isinstance(special_tokens, str):
-        raise _one_string(special_tokens)
-    if recipe != "bpe" or recipe_options:
-        limits = (max_token_bytes, max_words, *forbidden_parts)
-        if recipe != "bpe" and any(limit is not None for limit in limits):
+    settings = recipe_settings(
+        recipe,
+        vocab_size,
+        merges,
+        pretokenizer=pretokenizer,
+        tie_order=tie_order,
+        min_frequency=min_frequency,
+        special_tokens=special_tokens,
+        options=recipe_options,
+    )
+    if recipe != "bpe":
+        if (max_token_bytes, max_words, *forbidden_parts) != (None, None):
             raise SettingsError(
                 f"recipe {recipe!r} takes no limits of tokens: leave max_token_bytes, max_words "
                 "and forbidden_parts out"
             )
-        size = merges if vocab_size is None else vocab_size
-        settings = RecipeSettings(
-            recipe,
-            pretokenizer,
-            (size or 0,),
-            by_merges=vocab_size is None,
-            tie_order=tie_order,
-            min_frequency=min_frequency,
-            special_tokens=tuple(special_tokens),
-            options=recipe_options or {},
-        )
         columns = read_counts(counts, get_scheme(pretokenizer))
         made = train_recipe(*columns, settings, progress=progress, training_record=training_record)
-        return made[size or 0]
-    if vocab_size is None:
-        vocab_size = _BASE_TOKENS + (merges or 0) + len(special_tokens)
+        return made[settings.sizes[0]]
+    vocab_size = settings.sizes[0]
     rules = make_rules(
         vocab_size,
-        tie_order or "hf",
-        2 if min_frequency is None else min_frequency,
+        str(settings.tie_order),
+        settings.min_frequency or 1,
         special_tokens,
         max_token_bytes,
         max_words=max_words,
         forbidden_parts=forbidden_parts,
     )
-    words, weights, firsts = read_counts(counts, get_scheme(pretokenizer))
-    learned = get_backend().train_words(words, weights, firsts, rules, progress)
+    columns = read_counts(counts, get_scheme(pretokenizer))
     return make_tokenizer(
-        learned,
+        get_backend().train_words(*columns, rules, progress),
         vocab_size=vocab_size,
         rules=rules,
         pretokenizer=pretokenizer,
         special_tokens=special_tokens,
         training_record=training_record,
+    )
+
+
+def recipe_settings(
+    recipe: str,
+    vocab_size: int | None,
+    merges: int | None,
+    *,
+    pretokenizer: str,
+    tie_order: str | None = None,
+    min_frequency: int | None = None,
+    special_tokens: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> RecipeSettings:
+    """The settings of a training, checked as far as the recipe says; see `train`.
+
+    Those of `bpe` have its size, whichever was given.
+    """
+    if isinstance(special_tokens, str):
+        raise _one_string(special_tokens)
+    size = merges if vocab_size is None else vocab_size
+    if size is None or (vocab_size is not None and merges is not None):
+        raise SettingsError("give either vocab_size or merges")
+    if size < 0:
+        raise SettingsError(f"{size} is no number of tokens or merges: give one from 0 on")
+    by_merges = vocab_size is None
+    if recipe == "bpe" and by_merges:
+        size, by_merges = _BASE_TOKENS + size + len(special_tokens), False
+    return RecipeSettings(
+        recipe,
+        pretokenizer,
+        (size,),
+        by_merges=by_merges,
+        tie_order=tie_order,
+        min_frequency=min_frequency,
+        special_tokens=tuple(special_tokens),
+        options=options or {},
     )
 
 

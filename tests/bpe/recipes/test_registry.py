@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bpe.counting import count_pretokens
 from bpe.errors import SettingsError
+from bpe.file_training import train_from_files
 from bpe.recipes.registry import RECIPES, RecipeSettings
 from bpe.training import train
 
@@ -35,6 +38,17 @@ def test_a_number_of_merges_is_a_size() -> None:
 def test_what_a_recipe_does_not_take_is_refused_by_name(given: dict[str, Any], named: str) -> None:
     with pytest.raises(SettingsError, match=named):
         train(COUNTS, pretokenizer="gpt2", **given)
+
+
+def test_files_train_as_their_counts(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    (tmp_path / "a.txt").write_text("low lower, lowest\n" * 9)
+    counts = count_pretokens((tmp_path / "a.txt").read_bytes(), "bert")
+    asked = {"recipe": "wordpiece", "merges": 5, "recipe_options": {"max_word_chars": 4}}
+    made = train_from_files(tmp_path / "a.txt", **asked)
+    assert made.digest == train(counts, pretokenizer="bert", **asked).digest
+    with pytest.raises(SettingsError, match="end_mark"):
+        train_from_files(tmp_path / "none.txt", merges=5, recipe_options={"end_mark": "separate"})
 
 
 def test_each_recipe_takes_its_own_defaults() -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from bpe.errors import SettingsError
+from bpe.errors import BackendError, SettingsError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,6 +33,8 @@ class Recipe:
         min_frequency: its default.
         merges: whether it merges, so that a number of merges can be asked for.
         options: names of options that it takes besides those of all recipes, and their defaults.
+        pretokenizers: the only ones that it takes; empty for any.
+        library: that it needs, and its extra; None for none.
     """
 
     name: str
@@ -40,6 +43,8 @@ class Recipe:
     min_frequency: int
     merges: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
+    pretokenizers: tuple[str, ...] = ()
+    library: tuple[str, str] | None = None
 
 
 RECIPES = {
@@ -52,6 +57,8 @@ RECIPES = {
             ("id", "bytes", "first"),
             5,
             options={"limit_alphabet": None, "max_word_chars": 100},
+            pretokenizers=("bert", "whitespace"),
+            library=("tokenizers", "hf"),
         ),
         Recipe(
             "unigram",
@@ -59,6 +66,8 @@ RECIPES = {
             (),
             1,
             merges=False,
+            pretokenizers=("whitespace",),
+            library=("sentencepiece", "unigram"),
             options={
                 "byte_fallback": False,
                 "split_by_unicode_script": True,
@@ -71,7 +80,14 @@ RECIPES = {
                 "max_words": None,
             },
         ),
-        Recipe("sennrich", "spaces", ("greatest", "first"), 2, options={"end_mark": "attached"}),
+        Recipe(
+            "sennrich",
+            "spaces",
+            ("greatest", "first"),
+            2,
+            options={"end_mark": "attached"},
+            pretokenizers=("spaces",),
+        ),
     )
 }
 """Recipes by name."""
@@ -93,6 +109,7 @@ class RecipeSettings:
 
     Raises:
         SettingsError: something that the recipe does not take.
+        BackendError: the library that it needs is not installed.
     """
 
     recipe: str
@@ -106,6 +123,11 @@ class RecipeSettings:
 
     def __post_init__(self) -> None:
         recipe = get_recipe(self.recipe)
+        if recipe.pretokenizers and self.pretokenizer not in recipe.pretokenizers:
+            raise SettingsError(
+                f"recipe {self.recipe!r} does not go with the pre-tokenizer "
+                f"{self.pretokenizer[:80]!r}: use {' or '.join(recipe.pretokenizers)}"
+            )
         tie_order = self.tie_order or next(iter(recipe.tie_orders), None)
         if tie_order is not None and tie_order not in recipe.tie_orders:
             known = ", ".join(recipe.tie_orders) or "none"
@@ -126,6 +148,7 @@ class RecipeSettings:
                 f"recipe {self.recipe!r} has no option {unknown[0]!r}: it has {taken}"
             )
         _check_special_tokens(self.special_tokens)
+        _check_library(recipe)
         object.__setattr__(self, "tie_order", tie_order)
         object.__setattr__(self, "min_frequency", least)
         object.__setattr__(self, "options", {**recipe.options, **self.options})
@@ -182,6 +205,15 @@ def _check_special_tokens(tokens: Sequence[str]) -> None:
         if not token or tokens.count(token) > 1:
             fault = "twice" if token else "empty"
             raise SettingsError(f"special token {token!r} is {fault}: give each its own text")
+
+
+def _check_library(recipe: Recipe) -> None:
+    if recipe.library is not None and find_spec(recipe.library[0]) is None:
+        name, extra = recipe.library
+        raise BackendError(
+            f"recipe {recipe.name!r} needs the library {name!r}, which is not installed here; "
+            f"pip install 'beam-bpe[{extra}]'"
+        )
 
 
 def _names(recipes: Any) -> str:

@@ -34,7 +34,6 @@ from bpe.encoding.tokenizer_model import MOST_TOKENS
 from bpe.engines.library_model import LibraryModel
 from bpe.engines.sennrich_content import END, END_MARKS, UNKNOWN, SennrichContent
 from bpe.errors import SettingsError
-from bpe.pretokenizing.schemes import get_scheme
 from bpe.recipes.registry import RecipeSettings
 from bpe.rounds.run_coding import encode_segments
 from bpe.tokenizer import Tokenizer
@@ -61,11 +60,6 @@ def train_sizes(
     end_mark = settings.options["end_mark"]
     if end_mark not in END_MARKS:
         raise SettingsError(f"end_mark is {end_mark!r}: use one of {', '.join(END_MARKS)}")
-    if get_scheme(settings.pretokenizer).name != get_scheme("spaces").name:
-        raise SettingsError(
-            f"recipe 'sennrich' does not go with the pre-tokenizer {settings.pretokenizer!r}: its "
-            "words end at blanks and line ends; use spaces"
-        )
     others = (UNKNOWN, *settings.special_tokens)
     rules = MergeRules(
         0,

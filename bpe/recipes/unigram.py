@@ -21,7 +21,6 @@ from bpe.engines.library import import_library
 from bpe.engines.library_model import LibraryModel
 from bpe.errors import CountTableError, SettingsError
 from bpe.formats.sentencepiece_model import drop_paths
-from bpe.pretokenizing.schemes import get_scheme
 from bpe.recipes.registry import RecipeSettings
 from bpe.recipes.unigram_seeds import (
     BLANK,
@@ -70,14 +69,8 @@ def select_words(
     bytes), are left out, and counted.
 
     Raises:
-        SettingsError: another pre-tokenizer than `whitespace`.
         CountTableError: no word is left.
     """
-    if get_scheme(settings.pretokenizer).name != get_scheme("whitespace").name:
-        raise SettingsError(
-            f"recipe 'unigram' does not go with the pre-tokenizer {settings.pretokenizer!r}: use "
-            "whitespace"
-        )
     found = training_words(words, counts)
     table = pa.table({"word": found.words.cast(pa.large_binary()), "count": found.counts})
     order = pc.sort_indices(table, [("count", "descending"), ("word", "ascending")])

@@ -18,7 +18,6 @@ from bpe.backends.recipe_values import WordPieceList, WordPieceRules
 from bpe.encoding.tokenizer_model import MOST_TOKENS
 from bpe.engines.library_model import LibraryModel
 from bpe.errors import SettingsError
-from bpe.pretokenizing.schemes import get_scheme
 from bpe.recipes.registry import RecipeSettings
 from bpe.tokenizer import Tokenizer
 
@@ -41,7 +40,7 @@ def train_sizes(
     training_record: Mapping[str, Any],
 ) -> dict[int, Tokenizer]:
     """Train, and give a tokenizer for each size; see `bpe.recipes.registry.Trainer`."""
-    pre_tokenizer = _pre_tokenizer(settings.pretokenizer)
+    pre_tokenizer = _PRE_TOKENIZERS[settings.pretokenizer]
     for token in set(settings.special_tokens).intersection(SPECIALS):
         raise SettingsError(f"special token {token!r} is there already: leave it out")
     largest = settings.sizes[-1]
@@ -66,17 +65,6 @@ def train_sizes(
         size: _tokenizer(learned, made, size, settings, pre_tokenizer, training_record)
         for size in settings.sizes
     }
-
-
-def _pre_tokenizer(name: str) -> str:
-    """Its name in tokenizer.json."""
-    scheme = get_scheme(name).name
-    for known, in_file in _PRE_TOKENIZERS.items():
-        if get_scheme(known).name == scheme:
-            return in_file
-    raise SettingsError(
-        f"recipe 'wordpiece' does not go with the pre-tokenizer {name!r}: use bert or whitespace"
-    )
 
 
 def _made_by(learned: WordPieceList) -> list[int]:

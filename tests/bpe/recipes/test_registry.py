@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bpe.counting import count_pretokens
-from bpe.errors import SettingsError
+from bpe.errors import BackendError, SettingsError
 from bpe.file_training import train_from_files
 from bpe.recipes.registry import RECIPES, RecipeSettings
 from bpe.training import train
@@ -49,6 +49,12 @@ def test_files_train_as_their_counts(tmp_path: Path) -> None:
     assert made.digest == train(counts, pretokenizer="bert", **asked).digest
     with pytest.raises(SettingsError, match="end_mark"):
         train_from_files(tmp_path / "none.txt", merges=5, recipe_options={"end_mark": "separate"})
+
+
+def test_a_library_that_is_missing_is_named_before_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bpe.recipes.registry.find_spec", lambda _: None)
+    with pytest.raises(BackendError, match=r"tokenizers.*beam-bpe\[hf\]"):
+        RecipeSettings("wordpiece", "bert", (300,))
 
 
 def test_each_recipe_takes_its_own_defaults() -> None:

@@ -28,6 +28,8 @@ def test_merges_in_place_of_a_size(small: Path, tmp_path: Path, run: Run) -> Non
         (("--recipe", "wordpiece", "--merges", 9, "--digits", "single"), "wordpiece"),
         (("--recipe", "wordpiece", "--merges", 9, "--preset", "feste"), "--preset feste"),
         (("--merges", 9, "--tie-order", "greatest"), "greatest"),
+        (("--recipe", "sennrich", "--merges", 9, "--pretokenizer", "gpt2"), "use spaces"),
+        (("--recipe", "sennrich", "--merges", 9, "--max-word-chars", 4), "--recipe wordpiece"),
         (("--merges", 9, "--vocab-size", 300), "not allowed with"),
     ],
 )

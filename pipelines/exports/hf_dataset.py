@@ -4,9 +4,9 @@
     dataset_info.json             {}: the column types are those of the Arrow schema
     state.json                    the names of the data files
 
-Columns: `input_ids` list<uint16 or uint32>, `document_id` string, `source` string, `byte_start`
-int64, the last two of the document's beginning. Packed rows stay as they are, padding included,
-with the columns of `schemas.packed_shards`.
+Columns: `input_ids` list of uint8, uint16 or uint32, `document_id` string, `source` string,
+`byte_start` int64, the last two of the document's beginning. Packed rows stay as they are, padding
+included, with the columns of `schemas.packed_shards`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ class HfDatasetExport(Export):
     """Writes one data file after the other; a file closes when it has 500 MB, as theirs do."""
 
     title = "a Hugging Face dataset"
+    dtypes = ("uint8", "uint16", "uint32")
     takes_packed_rows = True
     file_names = re.compile(r"data-\d{5,}-of-\d{5,}\.arrow|dataset_info\.json|state\.json")
 

@@ -81,8 +81,12 @@ def _print_token(tokenizer: Tokenizer, token_id: int) -> None:
 
 def _print_overview(tokenizer: Tokenizer, count: int) -> None:
     specials = ", ".join(f"{text!r} = {each}" for text, each in tokenizer.special_tokens.items())
-    _print(f"pre-tokenizer    {tokenizer.scheme.name}")
-    _print(f"tie order        {tokenizer.tie_order or 'not known (imported)'}")
+    bytes_as = tokenizer.model.byte_preset
+    if bytes_as is None:
+        _print(f"pre-tokenizer    {tokenizer.scheme.name}")
+        _print(f"tie order        {tokenizer.tie_order or 'not known (imported)'}")
+    else:
+        _print(f"bytes            numbered as {bytes_as} has them; nothing is merged")
     _print(
         f"vocabulary       {counted(tokenizer.vocab_size, 'entry', 'entries')}, largest id "
         f"{tokenizer.max_id:,}"
@@ -95,9 +99,9 @@ def _print_overview(tokenizer: Tokenizer, count: int) -> None:
         _print(f"added tokens     {shown}")
     if tokenizer.normalizer is not None:
         _print(f"normalizer       {tokenizer.normalizer}: decoding gives the normal form")
+    if bytes_as is not None:
+        return
     model = tokenizer.model
-    if model.byte_preset is not None:
-        _print(f"bytes            numbered as {model.byte_preset} has them; nothing is merged")
     in_hex = _is_feste(tokenizer)
 
     def show(data: bytes) -> str:

@@ -19,7 +19,7 @@ from bpe.counting import count_pretokens
 from bpe.errors import CountTableError, SettingsError
 from bpe.formats.sentencepiece_model import parse_sentencepiece
 from bpe.recipes.registry import RecipeSettings
-from bpe.recipes.unigram import most_seeds, select_words
+from bpe.recipes.unigram import most_seeds, select_words, train_with_seeds
 from bpe.recipes.unigram_seeds import (
     add_substrings,
     count_substrings,
@@ -108,6 +108,19 @@ def test_pieces_and_ids_are_golden(tmp_path: Path) -> None:
     library = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
     found = library.encode_batch(lines, add_special_tokens=False)
     assert [each.ids for each in found] == encoded.to_pylist()
+
+
+def test_without_seeds_pieces_are_those_of_sentencepiece_alone(shared_data: Path) -> None:
+    plain = json.loads((shared_data / "recipes" / "unigram_plain.json").read_text())
+    taken = RecipeSettings("unigram", "whitespace", (2000,))
+    table = tiny_counts()
+    chosen = select_words(
+        pa.concat_arrays(table["word"].chunks), pa.concat_arrays(table["count"].chunks), taken
+    )
+    made = train_with_seeds(chosen, add_substrings([]), taken, training_record={})[2000]
+    assert pieces(made) == plain["pieces"]
+    for row in plain["encode"]:
+        assert made.encode(row["text"]).tolist() == row["ids"]
 
 
 def test_seeds_are_golden() -> None:

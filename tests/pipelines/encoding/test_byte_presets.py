@@ -137,3 +137,22 @@ def test_text_commands_take_presets(
         done = run("encode-text", "--tokenizer", "hnet", "--special-text", "reject")
     assert done.code == 1
     assert "bos (byte 254)" in done.err
+
+
+@pytest.mark.usefixtures("corpus")
+def test_every_format_takes_uint8(run: Callable, tmp_path: Path) -> None:
+    done = run(
+        *("encode", "--tokenizer", "hnet", "--input", tmp_path / "*.txt"),
+        *("--output", tmp_path / "out"),
+    )
+    assert done.code == 0, done.err
+    for name in ("datatrove", "hf", "llmc", "mds", "megatron", "nanogpt"):
+        exported = run("export", tmp_path / "out", "--to", name, "--output", tmp_path / name)
+        assert exported.code == 0, exported.err
+    blocks = ("--block-size", 64, "--output", tmp_path / "blocks")
+    exported = run("export", tmp_path / "out", "--to", "litdata", *blocks)
+    assert exported.code == 0, exported.err
+    with pa.OSFile(str(next((tmp_path / "hf").glob("*.arrow")))) as file:
+        ids = pa.ipc.open_stream(file).read_all()["input_ids"]
+    assert ids.type.value_type == pa.uint8()
+    assert bytes(ids[0].as_py()) == MARKED

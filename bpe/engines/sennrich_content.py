@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,21 +73,47 @@ def parse_content(data: bytes) -> SennrichContent:
         raise ModelFileError(
             f"sennrich.json: 'tokens' must begin with {UNKNOWN!r}, and no token be there twice"
         )
-    rows = document.get("merges")
+    merges = _merges(document.get("merges"), tokens[1:], document["end_mark"])
+    return SennrichContent(document["end_mark"], tokens, merges, specials)
+
+
+def _merges(rows: Any, tokens: Sequence[str], end_mark: str) -> tuple[tuple[str, str], ...]:
+    """Merges, each of which makes a token for the first time, of others that are there before."""
     if not isinstance(rows, list):
         raise ModelFileError("sennrich.json: 'merges' is no list")
+    every = set(tokens)
+    known = {token for token in tokens if _is_symbol(token, end_mark)}
     merges: list[tuple[str, str]] = []
-    known, made = set(tokens[1:]), set()
     for rank, row in enumerate(rows):
         pair = _texts(row, f"merges[{rank}]")
-        if len(pair) != 2 or not known.issuperset((*pair, "".join(pair))) or "".join(pair) in made:
+        made = "".join(pair)
+        if (
+            len(pair) != 2
+            or not known.issuperset(pair)
+            or made in known
+            or made not in every
+            or pair[0].endswith(END)
+            or pair[1].endswith(END) != made.endswith(END)
+        ):
             raise ModelFileError(
                 f"sennrich.json: merges[{rank}] is {str(row)[:80]}, which is no pair of tokens "
-                "that makes a third for the first time"
+                "that are there before and make another for the first time"
             )
-        made.add("".join(pair))
+        known.add(made)
         merges.append((pair[0], pair[1]))
-    return SennrichContent(document["end_mark"], tokens, tuple(merges), specials)
+    if known != every:
+        raise ModelFileError(
+            f"sennrich.json: token {min(every - known)[:40]!r} is no character, and no merge makes "
+            "it"
+        )
+    return tuple(merges)
+
+
+def _is_symbol(token: str, end_mark: str) -> bool:
+    """Whether words hold the token before any merge."""
+    if end_mark == "separate":
+        return token == END or len(token) == 1
+    return len(token) == 1 or (len(token) == 1 + len(END) and token.endswith(END))
 
 
 def _texts(value: Any, name: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bpe.counting import count_pretokens
+from bpe.engines.sennrich_content import SennrichContent
 from bpe.engines.sennrich_library import SennrichLibrary
 from bpe.errors import ModelFileError, SettingsError
 from bpe.tokenizer import Tokenizer
@@ -235,6 +236,32 @@ def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], named: str) 
         train(**{**usual, **options}, recipe="sennrich")
 
 
+SYMBOLS = st.sampled_from(["a", "b", "b</w>", "</w>", "<", "/w>", "ab", "ab</w>", "世", "世</w>"])
+
+
+@settings(deadline=None)
+@given(
+    end_mark=st.sampled_from(["attached", "separate"]),
+    tokens=st.lists(SYMBOLS, unique=True),
+    merges=st.lists(st.tuples(SYMBOLS, SYMBOLS), max_size=3),
+)
+def test_a_file_of_any_tokens_is_refused_or_encodes(
+    end_mark: str, tokens: list[str], merges: list[tuple[str, str]]
+) -> None:
+    made = dict.fromkeys([*tokens, *("".join(pair) for pair in merges)])
+    content = SennrichContent(end_mark, ("<unk>", *made), tuple(merges))
+    try:
+        engine = SennrichLibrary(content.render())
+    except ModelFileError:
+        return
+    for word in ("ab", "abb", "世b", "b世世", "</w>", "c"):
+        pieces = naive_pieces(word, merges, end_mark)
+        if "</w>" not in made:  # a mark that no word was trained with is nothing
+            pieces = [piece for piece in pieces if piece != "</w>"]
+        expected = [engine.content.tokens.index(p) if p in made else 0 for p in pieces]
+        assert engine.encode([word], specials=False, threads=1)[0].tolist() == expected
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
@@ -246,6 +273,16 @@ def test_what_cannot_be_is_refused_by_name(options: dict[str, Any], named: str) 
         ({"merges": [["a", "x"]]}, "merges"),
         ({"merges": [["a", "b</w>"], ["a", "b</w>"]]}, "merges"),
         ({"merges": 5}, "merges"),
+        ({"merges": []}, "no merge makes"),
+        ({"tokens": ["<unk>", "a", "b</w>", "ab</w>", "abc"]}, "no merge makes"),
+        ({"end_mark": "separate"}, "merges"),
+        (
+            {
+                "tokens": ["<unk>", "a", "b</w>", "ab</w>", "ab</w>a"],
+                "merges": [["a", "b</w>"], ["ab</w>", "a"]],
+            },
+            "merges",
+        ),
         ({"special_tokens": ["a"]}, "twice"),
     ],
 )

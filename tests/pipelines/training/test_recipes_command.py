@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
+from bpe.counting import count_pretokens
+from bpe.recipes.registry import RECIPES
 from bpe.tokenizer import Tokenizer
+from bpe.training import train
 
 Run = Callable[..., Any]
 
@@ -44,13 +47,13 @@ def test_what_does_not_go_together_is_refused_before_work(
 
 def test_wordpiece_from_text_to_shards(small: Path, tmp_path: Path, run: Run) -> None:
     pytest.importorskip("tokenizers")
-    train = ("train", "--input", small, "--recipe", "wordpiece", "--merges", "20,60")
-    train = (*train, "--limit-alphabet", 50, "--max-word-chars", 30)
-    done = run(*train, "--output", tmp_path / "out")
+    given = ("train", "--input", small, "--recipe", "wordpiece", "--merges", "20,60")
+    given = (*given, "--limit-alphabet", 50, "--max-word-chars", 30)
+    done = run(*given, "--output", tmp_path / "out")
     assert done.code == 0, done.err
-    again = run(*train, "--output", tmp_path / "out")
+    again = run(*given, "--output", tmp_path / "out")
     assert "nothing to do" in again.err
-    other = run(*train, "--min-frequency", 2, "--output", tmp_path / "out")
+    other = run(*given, "--min-frequency", 2, "--output", tmp_path / "out")
     assert "min_frequency: was 5, now 2" in other.err
     large = Tokenizer.load(tmp_path / "out" / "60")
     assert (tmp_path / "out" / "60" / "vocab.txt").read_bytes().count(b"\n") == large.vocab_size
@@ -74,15 +77,15 @@ def test_wordpiece_from_text_to_shards(small: Path, tmp_path: Path, run: Run) ->
 def test_sennrich_from_text_to_shards_and_pieces(
     small: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = ("train", "--input", small, "--recipe", "sennrich", "--end-mark", "attached")
-    done = run(*train, "--vocab-size", "150,200", "--output", tmp_path / "out")
+    given = ("train", "--input", small, "--recipe", "sennrich", "--end-mark", "attached")
+    done = run(*given, "--vocab-size", "150,200", "--output", tmp_path / "out")
     assert done.code == 0, done.err
     model = tmp_path / "out" / "200"
     assert Tokenizer.load(model).vocab_size == 200
     codes = (model / "codes").read_text().splitlines()
     assert (tmp_path / "out" / "150" / "codes").read_text().splitlines() == codes[:-50]
     by_ranges = run(
-        *train, "--vocab-size", 200, "--range-bytes", 5000, "--output", tmp_path / "ranges"
+        *given, "--vocab-size", 200, "--range-bytes", 5000, "--output", tmp_path / "ranges"
     )
     assert by_ranges.code == 0, by_ranges.err
     assert (tmp_path / "ranges" / "codes").read_bytes() == (model / "codes").read_bytes()
@@ -109,3 +112,23 @@ def test_rounds_are_refused_by_name(
     refused = run(*options, "--output", tmp_path / "out")
     assert refused.code == 1
     assert "--recipe wordpiece cannot be trained in rounds" in refused.err
+
+
+@pytest.mark.parametrize("recipe", ["wordpiece", "sennrich"])
+def test_ties_by_place_do_not_depend_on_ranges(
+    recipe: str, small: Path, tmp_path: Path, run: Run
+) -> None:
+    if recipe == "wordpiece":
+        pytest.importorskip("tokenizers")
+    digests = set()
+    for size in ("3kB", "1GB"):
+        done = run(
+            *("train", "--input", small, "--recipe", recipe, "--tie-order", "first"),
+            *("--merges", 80, "--range-bytes", size, "--output", tmp_path / size),
+        )
+        assert done.code == 0, done.err
+        digests.add(Tokenizer.load(tmp_path / size).digest)
+    scheme = RECIPES[recipe].pretokenizer
+    counts = count_pretokens(small.read_bytes(), scheme, first_positions=True)
+    made = train(counts, merges=80, recipe=recipe, pretokenizer=scheme, tie_order="first")
+    assert digests == {made.digest}

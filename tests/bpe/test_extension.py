@@ -103,6 +103,7 @@ def test_going_on_with_the_same_text_is_one_training(tie_order: str, data_dir: P
     assert sizes[700] == whole
 
 
+@pytest.mark.slow
 def test_a_published_tokenizer_keeps_its_ids(
     published_models: dict[str, TokenizerModel], data_dir: Path
 ) -> None:

@@ -110,6 +110,7 @@ def test_pieces_and_ids_are_golden(tmp_path: Path) -> None:
     assert [each.ids for each in found] == encoded.to_pylist()
 
 
+@pytest.mark.slow
 def test_without_seeds_pieces_are_those_of_sentencepiece_alone(shared_data: Path) -> None:
     plain = json.loads((shared_data / "recipes" / "unigram_plain.json").read_text())
     taken = RecipeSettings("unigram", "whitespace", (2000,))

@@ -52,6 +52,7 @@ def test_rows_are_the_bytes_with_the_marks_of_the_preset(
     assert found.tolist() == [each for ids in expected for each in ids]
 
 
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("layout", [["--shuffle", "global"], ["--split", "a=0.5,b=0.5"]])
 def test_packed_rows_of_uint8(
     layout: list[str], corpus: list[bytes], run: Callable, tree_bytes: Callable, tmp_path: Path

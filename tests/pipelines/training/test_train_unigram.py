@@ -72,6 +72,7 @@ def test_options_decide_and_are_recorded(small: Path, run: Callable, tmp_path: P
     assert "max_words" in other.err
 
 
+@pytest.mark.slow
 def test_shards_of_fields_are_verified(small: Path, run: Callable, tmp_path: Path) -> None:
     done = run(*COMMAND, 300, "--input", small, "--output", tmp_path / "tok")
     assert done.code == 0, done.err

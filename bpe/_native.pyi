@@ -317,7 +317,7 @@ class Encoder:
         """Ids of each document: large_list of uint16 or uint32."""
 
     def cut_documents(self, texts: ArrowColumn, *, find: int) -> tuple[Column, ...]:
-        """Stretches of documents, all int64: the first one of each and the end, starts, ends, ids.
+        """Segments of documents, all int64: the first one of each and the end, starts, ends, ids.
 
         Starts and ends are bytes from the document's start; id -1 is ordinary text.
         """

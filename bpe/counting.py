@@ -121,7 +121,7 @@ def apply_special_text(
 
     special_text: as for `count_pretokens`.
 
-    Returns the documents, with `allow` the stretches between special tokens; and where each starts
+    Returns the documents, with `allow` the segments between special tokens; and where each starts
     in the concatenation of `texts` (bytes), or None if they are as they were. Raises
     `SettingsError` for another policy, and with `reject` `InputError` for the first document that
     holds a special token.
@@ -196,7 +196,7 @@ def _refuse_special_token(specials: SpecialTokens, texts: pa.LargeBinaryArray, r
 def _cut_at_special_tokens(
     specials: SpecialTokens, texts: pa.LargeBinaryArray
 ) -> tuple[pa.LargeBinaryArray, npt.NDArray[np.int64]]:
-    """Stretches between special tokens, and where each starts in the concatenated documents."""
+    """Segments between special tokens, and where each starts in the concatenated documents."""
     pieces: list[bytes] = []
     starts: list[int] = []
     offset = 0

@@ -9,7 +9,7 @@ INTERFACE: int
 """Changes with the names and arguments below: what was compiled from other sources is refused."""
 
 def start_writing(file: int, start: int, size: int) -> None:
-    """Have the system begin to write a stretch of a file to the disk; no wait and no error.
+    """Have the system begin to write a range of a file to the disk; no wait and no error.
 
     file: descriptor. Does nothing where the system has no such call.
     """
@@ -40,4 +40,4 @@ def find_byte(data: bytes | memoryview, byte: int, start: int) -> Column:
     """Positions (int64) of a byte from `start` on, ascending."""
 
 def longest_string(data: bytes | memoryview) -> int:
-    """Length of the longest of strings, each behind its length in four bytes; -1: damaged."""
+    """Length of the longest of strings, each after its length in four bytes; -1: damaged."""

@@ -1,4 +1,4 @@
-"""The backend in force, and the native core behind one of them.
+"""The backend in force, and the native core that one of them uses.
 
 The environment variable `BPE_BACKEND` chooses: `auto` (default) takes `native` and falls back to
 `python` with one warning; `native` and `python` insist.

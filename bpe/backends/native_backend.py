@@ -1,4 +1,4 @@
-"""The native core behind the interface of a backend; equal to the specification, and fast.
+"""The native core as a backend; equal to the specification, and fast.
 
 Importing this module fails with `ImportError` where `bpe._native` was not built.
 """
@@ -21,7 +21,7 @@ from bpe.backends.protocol import Decoder, Encoder
 from bpe.backends.recipe_values import WordPieceList, WordPieceRules
 from bpe.backends.values import EncodingModel, MergeList, MergeRules, ProgressCallback
 from bpe.backends.word_counts import check_word_counts
-from bpe.encoding.added_tokens import AddedToken, Find, Stretch
+from bpe.encoding.added_tokens import AddedToken, Find, Segment
 from bpe.encoding.dense_ids import SparseEncoder, are_dense
 from bpe.encoding.id_arrays import join_id_lists
 from bpe.encoding.missing_bytes import encodable_bytes
@@ -195,8 +195,8 @@ class NativeEncoder:
         encoded = pa.array(self._encoder.encode_documents(pieces, threads=threads, find=find))
         return encoded if pieces is texts else _join_pieces(encoded, pieces, texts)
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
-        """Stretches of a text, in order: ordinary text and added tokens."""
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
+        """Segments of a text, in order: ordinary text and added tokens."""
         texts = pa.array([text], pa.large_binary())
         _, *columns = self._encoder.cut_documents(texts, find=find)
         starts, ends, ids = (pa.array(column).to_pylist() for column in columns)
@@ -210,7 +210,7 @@ class NativeEncoder:
 
     def _encode_split(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
         if find:
-            return self._encode_stretches(texts, find)
+            return self._encode_segments(texts, find)
         ends: list[int] = []
         first_pretokens = [0]
         kept: list[bytes] = []
@@ -228,17 +228,17 @@ class NativeEncoder:
             )
         )
 
-    def _encode_stretches(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
-        stretches: list[bytes] = []
+    def _encode_segments(self, texts: pa.LargeBinaryArray, find: Find) -> pa.LargeListArray:
+        segments: list[bytes] = []
         plans: list[list[int]] = []
         for data in texts.to_pylist():
             plan: list[int] = []
             for start, end, token_id in self.cut(data, find):
-                plan.append(len(stretches) if token_id is None else -1 - token_id)
+                plan.append(len(segments) if token_id is None else -1 - token_id)
                 if token_id is None:
-                    stretches.append(data[start:end])
+                    segments.append(data[start:end])
             plans.append(plan)
-        encoded = self._encode_split(pa.array(stretches, pa.large_binary()), Find.NOTHING)
+        encoded = self._encode_split(pa.array(segments, pa.large_binary()), Find.NOTHING)
         return join_id_lists(encoded, plans)
 
 

@@ -1,4 +1,4 @@
-"""The native steps of training in rounds behind the interface of a backend."""
+"""The native steps of training in rounds, as part of a backend."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NativeRounds:
         open_left: bool,
         open_right: bool,
     ) -> CutSegments:
-        """Cut sequences between tokens that are no heavy pair; sum up equal stretches.
+        """Cut sequences between tokens that are no heavy pair; sum up equal parts.
 
         Memory: up to 90 bytes for each distinct segment and its coded bytes; bounded by
         cap_bytes where some size of the grid keeps to it.
@@ -93,7 +93,7 @@ class NativeRounds:
     ) -> pa.LargeListArray:
         """Merge pairs in rank order, leftmost first: pair i becomes token first_id + i.
 
-        Memory: the result; 4 MiB; 4 to 12 bytes for each token of the longest stretch in which
+        Memory: the result; 4 MiB; 4 to 12 bytes for each token of the longest part in which
         every two neighbours may end up in one token.
         """
         if id_type not in (pa.uint16(), pa.uint32()):

@@ -62,7 +62,7 @@ def large_buffer(size: int) -> memoryview:
 
 
 def join_large(pieces: Sequence[bytes | memoryview]) -> memoryview:
-    """The bytes of all pieces, one behind the other, in a `large_buffer`."""
+    """The bytes of all pieces, one after the other, in a `large_buffer`."""
     joined = large_buffer(sum(map(len, pieces)))
     filled = 0
     for piece in pieces:

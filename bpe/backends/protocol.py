@@ -24,7 +24,7 @@ from bpe.backends.values import (
     SimulatedMerges,
     StopBefore,
 )
-from bpe.encoding.added_tokens import Find, Stretch
+from bpe.encoding.added_tokens import Find, Segment
 from bpe.pretokenizing.schemes import Scheme
 
 __all__ = ["Backend", "Decoder", "Encoder", "RoundBackend"]
@@ -44,7 +44,7 @@ class Encoder(Protocol):
     ) -> pa.LargeListArray:
         """Ids of each document (no nulls); values uint16 if the model's ids fit, else uint32."""
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
         """Cut a text into ordinary text and added tokens, in order."""
 
 
@@ -96,13 +96,13 @@ class RoundBackend(Protocol):
         open_left: bool,
         open_right: bool,
     ) -> CutSegments:
-        """Cut sequences between any two tokens that are no heavy pair, and sum up equal stretches.
+        """Cut sequences between any two tokens that are no heavy pair, and sum up equal parts.
 
         heavy_left, heavy_right: pairs in rank order. sizes: descending; the first n heavy pairs
         count as heavy for the largest n whose result takes no more than cap_bytes, or else for
         the last. A segment takes its coded bytes and 1 more, head and tail their coded bytes.
         open_left, open_right: the first sequence goes on from elsewhere, the last goes on
-        elsewhere: their outer stretches become head and tail and are no segments, however short.
+        elsewhere: their outer parts become head and tail and are no segments, however short.
         No sequences are as one without tokens.
         Raises `CountTableError` for a weight above `MAX_COUNT`.
         """

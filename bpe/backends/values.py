@@ -146,7 +146,7 @@ class CutSegments:
 
     size: how many heavy pairs were used, one of the sizes offered.
     segments: run-coded, distinct, ascending by bytes, of 3 tokens or more. weights: of each.
-    head, tail: run-coded tokens before the first cut and behind the last; empty on a closed side.
+    head, tail: run-coded tokens before the first cut and after the last; empty on a closed side.
     head_tokens, tail_tokens: how many these are.
     has_cut: False for a single sequence, open on both sides, without a cut: `head` is all of it.
     """

@@ -2,7 +2,7 @@
 
 What has arrived is divided at a place that no match spans, whether it counts or not: the search of
 the document is then that of the two parts. Ordinary text goes on to `bpe.encoding.stream_encoder`,
-a new stream behind each token.
+a new stream after each token.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class AddedStream:
 
     def _take(self, text: bytes) -> _Ids:
         """Ids of a text that ends at a border, as far as they are final."""
-        stretches = self._search.cut(text, self._find)
-        tokens = [place for place, stretch in enumerate(stretches) if stretch[2] is not None]
+        segments = self._search.cut(text, self._find)
+        tokens = [place for place, segment in enumerate(segments) if segment[2] is not None]
         if not tokens:
             return self._feed(text)
-        first, last = stretches[tokens[0]], stretches[tokens[-1]]
-        inner = stretches[tokens[0] : tokens[-1] + 1]
+        first, last = segments[tokens[0]], segments[tokens[-1]]
+        inner = segments[tokens[0] : tokens[-1] + 1]
         encoded = iter(self._encode([text[start:end] for start, end, i in inner if i is None]))
         parts = [
             self._feed(text[: first[0]]),
@@ -116,7 +116,7 @@ class AddedStream:
             ids = self._stream.feed(text)
         except StreamLimitError as error:
             moved = StreamLimitError(
-                f"in the stretch from byte {self._stream_start} of the document, {error}"
+                f"in the segment from byte {self._stream_start} of the document, {error}"
             )
             moved.position = self._stream_start + error.position
             moved.reason = error.reason

@@ -33,7 +33,7 @@ __all__ = [
 LONGEST_TEXT = 4096
 """Bytes of an added token at most: readers of a part of a document look so far around a place."""
 
-Stretch = tuple[int, int, int | None]
+Segment = tuple[int, int, int | None]
 """Start and end in a text, bytes, and the id of an added token; None for ordinary text."""
 
 
@@ -41,7 +41,7 @@ class Find(enum.IntFlag):
     """What is looked for in a text: nothing, or the added tokens.
 
     SPECIALS: special ones count; if not, they are passed over as text. SECOND: the text is a
-    stretch that the first pass left, in its normal form. FIRST: only the first pass.
+    segment that the first pass left, in its normal form. FIRST: only the first pass.
     """
 
     NOTHING = 0
@@ -60,7 +60,7 @@ class AddedToken:
     special: what its text means is for the policy to say; one that is not special is part of the
         vocabulary, and found in every text.
     normalized: looked for in its normal form in the normalized text, after all others were found.
-    lstrip, rstrip: takes the white space before it, or behind it, into the token.
+    lstrip, rstrip: takes the white space before it, or after it, into the token.
     single_word: only where no word character is next to it.
     """
 
@@ -113,27 +113,27 @@ class AddedSearch:
         self._patterns = [_any_of(texts) for texts in self._passes]
         self.longest = max((len(token.text.encode()) for token in tokens), default=0)
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
-        """Stretches of a text, in order."""
-        stretches: list[Stretch] = [(0, len(text), None)] if text else []
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
+        """Segments of a text, in order."""
+        segments: list[Segment] = [(0, len(text), None)] if text else []
         for is_second, other in ((False, Find.SECOND), (True, Find.FIRST)):
             if other not in find:
-                stretches = [
+                segments = [
                     found
-                    for start, end, token_id in stretches
+                    for start, end, token_id in segments
                     for found in (
                         self._pass(text[start:end], start, find, is_second=is_second)
                         if token_id is None
                         else [(start, end, token_id)]
                     )
                 ]
-        return stretches
+        return segments
 
     def last_border(self, text: bytes, find: Find, at_most: int | None = None) -> int:
         """Last place of a text that no match spans, whatever follows the text; 0 if there is none.
 
-        text: begins a document, or behind a place that no match spans. What is found in it is then
-        what is found before the border, and behind it. at_most: a place that is known to be early
+        text: begins a document, or after a place that no match spans. What is found in it is then
+        what is found before the border, and after it. at_most: a place that is known to be early
         enough; None for one that leaves room for a token of each pass.
         """
         border = max(0, len(text) - 3 * self.longest) if at_most is None else at_most
@@ -154,7 +154,7 @@ class AddedSearch:
             for match in pattern.finditer(text):
                 yield (*match.span(), tokens[match.group()])
 
-    def _pass(self, text: bytes, base: int, find: Find, *, is_second: bool) -> Iterator[Stretch]:
+    def _pass(self, text: bytes, base: int, find: Find, *, is_second: bool) -> Iterator[Segment]:
         done = 0
         for start, end, token in self.matches(text, is_second=is_second):
             if token.special and Find.SPECIALS not in find:
@@ -189,8 +189,8 @@ def _any_of(texts: Iterable[bytes]) -> re.Pattern[bytes] | None:
 
 def _touches_word(text: bytes, start: int, end: int) -> bool:
     before = text[max(start - 4, 0) : start].decode("utf-8", "surrogateescape")
-    behind = text[end : end + 4].decode("utf-8", "surrogateescape")
-    return any(map(_is_word, before[-1:] + behind[:1]))
+    after = text[end : end + 4].decode("utf-8", "surrogateescape")
+    return any(map(_is_word, before[-1:] + after[:1]))
 
 
 def _spaces_at_end(text: bytes) -> int:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.encoding.added_finder import AddedFinder
-from bpe.encoding.added_tokens import AddedSearch, AddedToken, Find, Stretch
+from bpe.encoding.added_tokens import AddedSearch, AddedToken, Find, Segment
 from bpe.encoding.id_arrays import join_id_lists
 
 __all__ = ["BYTE_PRESETS", "ByteEncoder", "BytePreset", "count_reserved", "first_reserved"]
@@ -92,7 +92,7 @@ class ByteEncoder:
         rows = self._finder.rows_with_texts(texts) if Find.SPECIALS in find else []
         return self._with_specials(encoded, texts, rows, find) if rows else encoded
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
         """Cut a text into ordinary text and added tokens, in order."""
         return self._search.cut(text, find)
 

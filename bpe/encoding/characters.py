@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.backends.protocol import Encoder
-from bpe.encoding.added_tokens import Find, Stretch
+from bpe.encoding.added_tokens import Find, Segment
 
 __all__ = ["BLANK_SIGN", "CharacterEncoder", "assembled_characters"]
 
@@ -92,7 +92,7 @@ class CharacterEncoder:
             pa.array(offsets), pa.array(found, encoded.type.value_type)
         )
 
-    def cut(self, data: bytes, find: Find) -> list[Stretch]:
+    def cut(self, data: bytes, find: Find) -> list[Segment]:
         """Added tokens and the text between them, see `Encoder`."""
         return self._encoder.cut(data, find)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from bpe.backends.protocol import Encoder
 from bpe.backends.values import EncodingModel
-from bpe.encoding.added_tokens import Find, Stretch
+from bpe.encoding.added_tokens import Find, Segment
 
 __all__ = ["SparseEncoder", "are_dense"]
 
@@ -64,8 +64,8 @@ class SparseEncoder:
         ids = pa.array(self._ids).take(encoded.values)
         return pa.LargeListArray.from_arrays(encoded.offsets, ids)
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
-        """Stretches of a text, in order: ordinary text and added tokens."""
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
+        """Segments of a text, in order: ordinary text and added tokens."""
         return [
             (start, end, None if place is None else int(self._ids[place]))
             for start, end, place in self._encoder.cut(text, find)

@@ -128,7 +128,7 @@ class DocumentEncoder:
         find = self._find(special_text)
         # Added tokens may take white space, and be found in a normal form of another length.
         if find and (self._model.normalizer or self._model.lossy_tokens(special_text)):
-            ends = self._ends_by_stretch(data, find)
+            ends = self._ends_by_segment(data, find)
         else:
             ends = np.cumsum(self._lengths[ids])
         offsets = np.stack((np.concatenate((np.zeros(1, np.int64), ends))[:-1], ends), axis=1)
@@ -136,7 +136,7 @@ class DocumentEncoder:
             ids, offsets, character_offsets(text if isinstance(text, str) else data, offsets)
         )
 
-    def _ends_by_stretch(self, data: bytes, find: Find) -> npt.NDArray[np.int64]:
+    def _ends_by_segment(self, data: bytes, find: Find) -> npt.NDArray[np.int64]:
         """Ends of tokens where an added token may take more of the text than it decodes to."""
         ends = [np.zeros(0, np.int64)]
         for start, end, token_id in self._encoder().cut(data, find):

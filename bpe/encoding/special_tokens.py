@@ -78,21 +78,21 @@ class SpecialTokens:
         return (*match.span(), self._by_bytes[match.group()]) if match else None
 
     def split(self, data: bytes) -> list[tuple[int, int, int | None]]:
-        """Stretches of a document as (start, end, id), offsets in bytes; id None: ordinary text.
+        """Segments of a document as (start, end, id), offsets in bytes; id None: ordinary text.
 
-        No stretch is empty; together they cover the document.
+        No segment is empty; together they cover the document.
         """
-        stretches: list[tuple[int, int, int | None]] = []
+        segments: list[tuple[int, int, int | None]] = []
         position = 0
         for match in self._pattern.finditer(data) if self._pattern else ():
             start, end = match.span()
             if start > position:
-                stretches.append((position, start, None))
-            stretches.append((start, end, self._by_bytes[match.group()]))
+                segments.append((position, start, None))
+            segments.append((start, end, self._by_bytes[match.group()]))
             position = end
         if position < len(data):
-            stretches.append((position, len(data), None))
-        return stretches
+            segments.append((position, len(data), None))
+        return segments
 
     def count(self, texts: pa.Array) -> dict[str, int]:
         """How often each special token occurs in an array of texts; each has a key, 0 included.

@@ -6,7 +6,7 @@ pre-token; how far it surely goes is told by `bpe.pretokenizing.long_pretokens`,
 tokens are final by `bpe.encoding.final_tokens`. A raw document (`none`) is one pre-token to its
 end.
 
-Where a pre-token ends may depend on what comes arbitrarily far behind the place
+Where a pre-token ends may depend on what comes arbitrarily far after the place
 (`bpe.pretokenizing.long_pretokens` names the cases). If the tokens are the same either way, the
 question is left open for good; otherwise the bytes are kept until it is answered.
 """
@@ -34,7 +34,7 @@ _NOTHING: tuple[_Ids, int] = (np.zeros(0, np.uint32), 0)
 _BLOCK_BYTES = 1 << 20
 _CUT_WINDOW_BYTES = 256
 _FEWEST_BYTES = 16  # of a pre-token that are passed over at its beginning
-_FARTHEST_LOOK = 64  # times the longest token: bytes behind a doubtful end
+_FARTHEST_LOOK = 64  # times the longest token: bytes after a doubtful end
 
 
 class StreamLimitError(InputError):

@@ -103,7 +103,7 @@ def _describe_bpe(document: Mapping[str, Any], model: Mapping[str, Any]) -> tupl
     elif "Metaspace" in [*steps, *_step_types(document.get("decoder"), "decoders")]:
         found = "SentencePiece-style BPE (Metaspace)"
     elif "ByteLevel" in steps[:-1]:
-        found = f"byte-level BPE with steps behind ByteLevel ({', '.join(steps)[:80]})"
+        found = f"byte-level BPE with steps after ByteLevel ({', '.join(steps)[:80]})"
     elif "ByteLevel" not in steps:
         found = "BPE over characters, and not over bytes"
     return None if found is None else (found, _BY_LIBRARY)

@@ -12,25 +12,25 @@ __all__ = ["framing_of"]
 
 
 def framing_of(post_processor: Any) -> tuple[list[int], list[int]]:
-    """Ids that it puts before, and behind, a single text; none for what it is not known to put."""
+    """Ids that it puts before, and after, a single text; none for what it is not known to put."""
     before: list[int] = []
-    behind: list[int] = []
+    after: list[int] = []
     kind = post_processor.get("type") if isinstance(post_processor, dict) else None
     if kind == "Sequence":
         for step in _list_of(post_processor.get("processors")):
             # A step may hold steps, but no file has them nested deeper than its JSON may be.
-            more_before, more_behind = framing_of(step)
-            before, behind = more_before + before, behind + more_behind
+            more_before, more_after = framing_of(step)
+            before, after = more_before + before, after + more_after
     elif kind in ("BertProcessing", "RobertaProcessing"):
-        before, behind = _id_of(post_processor.get("cls")), _id_of(post_processor.get("sep"))
+        before, after = _id_of(post_processor.get("cls")), _id_of(post_processor.get("sep"))
     elif kind == "TemplateProcessing":
         target = before
         for piece in _list_of(post_processor.get("single")):
             if isinstance(piece, dict) and "Sequence" in piece:
-                target = behind
+                target = after
             elif isinstance(piece, dict):
                 target += _template_ids(post_processor, piece)
-    return before, behind
+    return before, after
 
 
 def _template_ids(template: Mapping[str, Any], piece: Mapping[str, Any]) -> list[int]:

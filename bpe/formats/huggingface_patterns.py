@@ -34,8 +34,8 @@ PUNCTUATION = r"[!-/:-@\[-`{-~\p{P}]"
 """What the library's steps of these names look for."""
 
 # Possessive quantifiers and anchors are read differently, or not at all, by other libraries. Here
-# they can be left out: nothing behind a part of these patterns fails after it, or what it gives
-# back could not match.
+# they can be left out: nothing that follows a part of these patterns fails after it, or what it
+# gives back could not match.
 _WRITTEN: Mapping[str, str] = {
     "gpt2": r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
     "cl100k": (
@@ -46,7 +46,7 @@ _WRITTEN: Mapping[str, str] = {
 }
 
 # What cl100k_base was trained with, and what most files of its family hold. It cuts off spaces
-# behind the last newline at the end of a document, which the scheme keeps with the newline.
+# after the last newline at the end of a document, which the scheme keeps with the newline.
 _PUBLISHED_CL100K = get_scheme("llama3").pattern
 _SPACES_AFTER_NEWLINE = re.compile(rb"[\r\n][\t\x0b\x0c \xc2\xe1-\xe3][^\r\n]*\Z")
 
@@ -90,7 +90,7 @@ def scheme_name_of(pattern: str) -> str | None:
 def is_published_cl100k(steps: Sequence[Any], tokens: Iterable[bytes]) -> bool:
     """Whether pre-tokenizers are cl100k as this library writes it, and find the same ids.
 
-    They do where no token joins a newline with spaces behind it. The pattern alone is Llama 3's
+    They do where no token joins a newline with spaces after it. The pattern alone is Llama 3's
     too; to be told from it, the file has other values of settings that no id depends on.
     """
     return list(steps) == _published_cl100k() and not any(map(_SPACES_AFTER_NEWLINE.search, tokens))
@@ -195,7 +195,7 @@ def from_huggingface_pattern(pattern: str) -> tuple[str, str | None]:
 def find_difference(pattern: str) -> str | None:
     r"""Find a part of a pattern that Oniguruma and `regex` read differently; None if there is none.
 
-    Looks for constructs. The version of Unicode behind \p{...} is each library's own: characters
+    Looks for constructs. The version of Unicode of \p{...} is each library's own: characters
     that were assigned lately may differ.
     """
     position, class_depth = 0, 0

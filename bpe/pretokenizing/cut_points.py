@@ -2,7 +2,7 @@ r"""Certain cuts: positions that bound a pre-token whatever stands elsewhere in 
 
 A certain cut lies between two characters whose classes force a boundary, and the character before
 it is not white space, so that the patterns' looks ahead (`\s+(?!\S)`, `\s++$`) cannot tell the end
-of a piece from the end of the document; in `superbpe`, it lies behind the end of a line. The
+of a piece from the end of the document; in `superbpe`, it lies after the end of a line. The
 pre-tokens of a document are then exactly those of `data[:p]` followed by those of `data[p:]`, each
 taken as a document of its own. Ranges of one document agree on their borders without talking to
 each other: each looks for the first certain cut at or after a mark, and what it finds depends on
@@ -56,13 +56,13 @@ class CutFinder:
     special_tokens: bytes of the special tokens. They are kept whole even where their text is
         ordinary text, so that each occurrence is seen, and counted, by one reader.
     special_text: what their text means: `allow` ends the document before it, so that pre-tokens
-        start anew behind it; with `text` and `reject` it is text like any other.
+        start anew after it; with `text` and `reject` it is text like any other.
     looking: those of special_tokens that look at the text beside them. No cut touches one, so that
         it is seen as in the whole document even where its text is ordinary text.
     added: finds the added tokens of a vocabulary that has some; their texts are among
         special_tokens.
     find: what ends documents. Without it, special_text says whether special tokens do.
-    streams: whether a stretch that shows no cut may be handed on as `streamed_cut` divides it, for
+    streams: whether a range that shows no cut may be handed on as `streamed_cut` divides it, for
         one who can encode it all the same.
     """
 
@@ -123,7 +123,7 @@ class CutFinder:
                 bytes(data[position:end]), "surrogateescape", final and end == len(data)
             )
             classes = text.translate(self._classes)
-            # Between characters of one class there is no cut, and long stretches without are that.
+            # Between characters of one class there is no cut, and long ranges without are that.
             is_run = bool(self._classes) and classes.count(classes[:1]) == len(classes)
             for match in () if is_run else self._cuts.finditer(classes):
                 cut = position + len(_to_bytes(text[: match.start()]))
@@ -140,7 +140,7 @@ class CutFinder:
     def last_safe_boundary(self, data: bytes) -> int | None:
         """Last pre-token boundary inside `data` that bytes after it cannot move, or None.
 
-        For stretches without a certain cut, such as a megabyte of digits. `data` begins at a true
+        For ranges without a certain cut, such as a megabyte of digits. `data` begins at a true
         pre-token boundary (the document's start, a certain cut, an earlier answer) and more bytes
         follow it. The pre-tokens of `data[:p]` and of the rest are those of the whole; so the
         pre-token before p is no white space, and p is not inside a special token.
@@ -208,10 +208,10 @@ class CutFinder:
         return boundary or None
 
     def streamed_cut(self, data: bytes) -> int:
-        r"""Where to divide a stretch of text for a stream, which may be cut anywhere else.
+        r"""Where to divide a range of text for a stream, which may be cut anywhere else.
 
         No special token lies across it, and if possible no character and no `\r\n`. `data` begins
-        with the stretch or at an earlier answer, and more bytes follow it. 0 if more of them must
+        with the range or at an earlier answer, and more bytes follow it. 0 if more of them must
         be seen: `data` shows no place that no added token spans, or, of a vocabulary without added
         tokens, is not longer than a special token and 4 bytes.
         """
@@ -258,8 +258,8 @@ class CutFinder:
         None if a match that does not count lies across that end.
         """
         highest = added.last_border(data, self._find)
-        stretches = added.cut(data[:highest], self._find)
-        start = max((end for _, end, token_id in stretches if token_id is not None), default=0)
+        ranges = added.cut(data[:highest], self._find)
+        start = max((end for _, end, token_id in ranges if token_id is not None), default=0)
         is_border = start == 0 or added.last_border(data, self._find, start) == start
         return (start, highest) if is_border else None
 

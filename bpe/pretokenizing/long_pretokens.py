@@ -1,4 +1,4 @@
-r"""Pre-tokens of which only a stretch is at hand: whether they go on, and what may be forgotten.
+r"""Pre-tokens of which only a range is at hand: whether they go on, and what may be forgotten.
 
 How a pre-token of a named scheme goes on depends on what kind of run it is (letters, digits, white
 space, punctuation and the line ends after it) and on little else of what it holds. So a few
@@ -6,8 +6,8 @@ characters can stand in for any beginning of it: scanned with what follows, they
 whole would.
 
 Two questions have no answer within bounds, and are handed on as doubt. `\s*[\r\n]+` goes up to the
-last line end of a run of white space, so that behind one line end all depends on whether there is
-another. And a word of o200k that is capitals behind a letter without case ends before the
+last line end of a run of white space, so that after one line end all depends on whether there is
+another. And a word of o200k that is capitals after a letter without case ends before the
 capitals, unless a small letter follows them.
 """
 
@@ -44,7 +44,7 @@ class Outlook:
 
     end: where it ends, whatever follows; None if that is open.
     sure: where it ends at the earliest.
-    in_doubt: whether it ends either at `sure` or somewhere behind all of the bytes.
+    in_doubt: whether it ends either at `sure` or somewhere after all of the bytes.
     """
 
     end: int | None

@@ -135,7 +135,7 @@ def _compose(characters: list[str], tables: _Tables) -> list[str]:
     """Compose each character with the last starter, unless one between them blocks it."""
     composed: list[str] = []
     starter = -1  # index of the last starter, or none yet
-    last_class = -1  # of the last character behind it that stayed
+    last_class = -1  # of the last character after it that stayed
     for character in characters:
         this_class = tables.combining.get(character, 0)
         if starter >= 0 and last_class < this_class:

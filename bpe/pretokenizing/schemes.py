@@ -1,6 +1,6 @@
 r"""Pre-tokenization schemes: how a document is cut into pre-tokens, which no merge crosses.
 
-A scheme is a regular expression; matches, and the stretches between matches, are the pre-tokens.
+A scheme is a regular expression; matches, and the ranges between matches, are the pre-tokens.
 Or it is a chain of steps, each of which cuts what the one before has left (`chains`).
 Bytes that are not valid UTF-8 count as characters of class "other" (neither letter, mark, number
 nor white space), one per byte, so that any bytes have pre-tokens and their concatenation is the

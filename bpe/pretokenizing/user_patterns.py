@@ -108,7 +108,7 @@ class SearchTime:
 
 
 def split_by_pattern(pattern: str, text: str) -> list[str]:
-    """Matches of a checked pattern, and the stretches between them; an empty match cuts nothing.
+    """Matches of a checked pattern, and the ranges between them; an empty match cuts nothing.
 
     Raises `SettingsError` as `find_spans` does.
     """

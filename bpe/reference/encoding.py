@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.backends.values import EncodingModel
-from bpe.encoding.added_tokens import AddedSearch, Find, Stretch
+from bpe.encoding.added_tokens import AddedSearch, Find, Segment
 from bpe.encoding.missing_bytes import encodable_bytes
 from bpe.errors import InputError
 
@@ -74,8 +74,8 @@ class ReferenceEncoder:
         values = pa.array(np.frombuffer(ids, dtype=np.uint32)).cast(self._value_type)
         return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), values)
 
-    def cut(self, text: bytes, find: Find) -> list[Stretch]:
-        """Stretches of a text, in order: ordinary text and added tokens."""
+    def cut(self, text: bytes, find: Find) -> list[Segment]:
+        """Segments of a text, in order: ordinary text and added tokens."""
         return self._search.cut(text, find)
 
     def _encode(self, data: bytes, find: Find) -> array[int]:

@@ -1,4 +1,4 @@
-"""The specification behind the interface of a backend: plain Python, exact, slow."""
+"""The specification after the interface of a backend: plain Python, exact, slow."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ReferenceRounds:
         open_left: bool,
         open_right: bool,
     ) -> CutSegments:
-        """Cut sequences between tokens that are no heavy pair; sum up equal stretches."""
+        """Cut sequences between tokens that are no heavy pair; sum up equal parts."""
         rows = list(_rows(sequences, weights))
         heavy = list(zip(heavy_left.to_pylist(), heavy_right.to_pylist(), strict=True))
         for size in sizes:
@@ -141,12 +141,12 @@ def _cut(
 ) -> CutSegments:
     # Without any sequence, the ends of the shard are those of one without tokens.
     rows = rows or [([], 1)]
-    stretches = [list(_split(ids, heavy)) for ids, _ in rows]
-    has_cut = not (open_left and open_right and len(rows) == 1 and len(stretches[0]) == 1)
-    head = stretches[0].pop(0) if open_left else []
-    tail = stretches[-1].pop() if open_right and has_cut else []
+    parts = [list(_split(ids, heavy)) for ids, _ in rows]
+    has_cut = not (open_left and open_right and len(rows) == 1 and len(parts[0]) == 1)
+    head = parts[0].pop(0) if open_left else []
+    tail = parts[-1].pop() if open_right and has_cut else []
     totals: Counter[bytes] = Counter()
-    for of_row, (_, weight) in zip(stretches, rows, strict=True):
+    for of_row, (_, weight) in zip(parts, rows, strict=True):
         for ids in of_row:
             if len(ids) >= _SHORTEST_SEGMENT:
                 totals[encode_runs(ids)] += weight
@@ -166,7 +166,7 @@ def _cut(
 
 
 def _split(ids: Tokens, heavy: set[Pair]) -> Iterator[Tokens]:
-    """Stretches of a sequence between its cuts; one, without tokens, of an empty sequence."""
+    """Parts of a sequence between its cuts; one, without tokens, of an empty sequence."""
     start = 0
     for end, pair in enumerate(pairwise(ids), 1):
         if pair not in heavy:

@@ -1,7 +1,7 @@
 """Where shards meet: the ends that they send, the chains that these form, and what becomes of them.
 
 A shard cuts its tokens where no merge of the round can reach across. What stands before its first
-cut and behind its last belongs together with the ends of its neighbours: the driver puts the ends
+cut and after its last belongs together with the ends of its neighbours: the driver puts the ends
 into chains, merges these, and sends each shard back what its ends have become.
 """
 
@@ -30,7 +30,7 @@ class BoundaryRecord:
 
     shard: its number. tokens: how many it holds. open_left, open_right: see `ShardState`.
     has_cut: whether some place in it is cut, by the heavy set or as a sequence ends there.
-    head, tail: run-coded tokens before the first cut and behind the last; empty at a closed end.
+    head, tail: run-coded tokens before the first cut and after the last; empty at a closed end.
         Without a cut, head is all of the shard and tail is empty.
     size: how many heavy pairs it was cut by; 0 in the step that counts, which cuts everywhere.
     sent: sum of the counts or weights that the shard sent besides, modulo 2**63.

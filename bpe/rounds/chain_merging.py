@@ -60,7 +60,7 @@ def merge_chains(
     tokens: Sequence[bytes],
     backend: Backend,
 ) -> list[ShardFix]:
-    """What the ends of shards become. tokens: before the merges, which make the ids behind them."""
+    """What the ends of shards become. tokens: before the merges, which make the ids after them."""
     lengths = [len(token) for token in tokens]
     for first, second in zip(left.to_pylist(), right.to_pylist(), strict=True):
         lengths.append(lengths[first] + lengths[second])
@@ -98,10 +98,10 @@ def merge_chains_apart(
 def _merge_runs(chain: list[ChainPart], made: Mapping[Pair, int]) -> Iterator[tuple[int, Run]]:
     """Runs of the merged chain in order, each with the place of its part in the chain."""
     flat = [(token, run, place) for place, part in enumerate(chain) for token, run in part.runs]
-    stretches = [(token, list(runs)) for token, runs in groupby(flat, key=lambda each: each[0])]
-    followers = [token for token, _ in stretches[1:]] + [-1]
-    is_begun = False  # the first token of the stretch went into the last of the one before
-    for (token, runs), follower in zip(stretches, followers, strict=True):
+    parts = [(token, list(runs)) for token, runs in groupby(flat, key=lambda each: each[0])]
+    followers = [token for token, _ in parts[1:]] + [-1]
+    is_begun = False  # the first token of the part went into the last of the one before
+    for (token, runs), follower in zip(parts, followers, strict=True):
         spans = list(_place_spans(runs))
         total = spans[-1][2]
         if (token, token) in made:

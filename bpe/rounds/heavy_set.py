@@ -1,9 +1,9 @@
 """The heavy set of a round: how many of the best pairs shards cut by, and how that adapts.
 
-Shards send the stretches of tokens in which every two neighbours are a heavy pair. The more pairs
+Shards send the parts of tokens in which every two neighbours are a heavy pair. The more pairs
 are heavy, the more merges a round makes, and the more bytes it sends. Any number of the best pairs
-is right, so a shard whose stretches exceed its cap takes one of a few smaller numbers; the smallest
-of them is the conflict-free prefix, whose stretches are pairs and runs. What shards send is added
+is right, so a shard whose parts exceed its cap takes one of a few smaller numbers; the smallest
+of them is the conflict-free prefix, whose parts are pairs and runs. What shards send is added
 up by hash buckets, and a bucket that then exceeds its part of the budget cuts again, by one of many
 smaller numbers. So a round can ask for somewhat more than the budget allows, and fill it.
 """
@@ -43,7 +43,7 @@ _METADATA = b"beam_bpe.heavy_set"
 class HeavySet:
     """What shards cut by.
 
-    pairs: best first; left, right, count. following: the best pair behind them; None: there is
+    pairs: best first; left, right, count. following: the best pair after them; None: there is
     none. sizes: numbers of heavy pairs that a shard may use, descending. fine_sizes: the same for
     a bucket. prefix: the pairs that need no simulation. coverage: that led to it. total: sum of
     the counts of all pairs, heavy or not.

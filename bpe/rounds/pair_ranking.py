@@ -136,7 +136,7 @@ def merge_rankings(
 
 
 def pair_at(ranked: pa.Table, place: int) -> StopBefore | None:
-    """The pair at a place of a ranking; None behind its end."""
+    """The pair at a place of a ranking; None after its end."""
     if place >= ranked.num_rows:
         return None
     row = ranked.slice(place, 1).to_pylist()[0]
@@ -170,7 +170,7 @@ def conflict_free_prefix(
     That holds for a pair if
 
     - no better pair shares a token with it in such a way that the two could overlap;
-    - no run of a better pair (x, x) can leave a pair of equal or higher count behind;
+    - no run of a better pair (x, x) can leave a pair of equal or higher count after;
     - in the tie order `bytes`, no token of a better pair can tie with it and go before it.
 
     The first pair that is merged needs none of these.

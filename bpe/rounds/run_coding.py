@@ -1,4 +1,4 @@
-r"""Run coding: token ids as bytes, equal stretches of tokens as equal bytes.
+r"""Run coding: token ids as bytes, equal parts of tokens as equal bytes.
 
 A run of equal tokens is written as the number 2 * token + (run > 1), followed by the number run if
 it is above 1. Numbers are unsigned LEB128: seven bits a byte, lowest first, the high bit set on all
@@ -145,7 +145,7 @@ def parse_segments(
     """Runs of many codings: tokens, how often each stands in a row, and which coding it is of."""
     numbers, rows = _parse_numbers(coded)
     # After an even number comes a token, in any case. After an odd one comes a run length if the
-    # odd one was a token: in a stretch of odd numbers the two take turns.
+    # odd one was a token: in a part of odd numbers the two take turns.
     goes_on = np.zeros(len(numbers), np.bool_)
     goes_on[1:] = (numbers[:-1] & 1).astype(np.bool_) & (rows[1:] == rows[:-1])
     places = np.arange(len(numbers))

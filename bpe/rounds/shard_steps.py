@@ -35,7 +35,7 @@ SEGMENT_SCHEMA = pa.schema(
         pa.field("weight", pa.int64(), nullable=False),
     ]
 )
-"""Run-coded stretches of tokens, and how often each occurs."""
+"""Run-coded parts of tokens, and how often each occurs."""
 
 CHECKSUM_MASK = 2**63 - 1
 """Sums that only have to be equal at both ends of a way are kept modulo 2**63."""

@@ -18,17 +18,17 @@ from bpe.pretokenizing.cut_points import CutFinder
 
 __all__ = ["LOOK_BYTES", "Piece", "cut_pieces"]
 
-# A cut further than this behind a mark does not depend on the mark: what a certain cut looks at is
+# A cut further than this after a mark does not depend on the mark: what a certain cut looks at is
 # two characters and the special tokens around it, and no special token is nearly as long.
 LOOK_BYTES = 1 << 16
-# A stretch is divided where so much of it shows no cut: more than the characters at its end, which
+# A range is divided where so much of it shows no cut: more than the characters at its end, which
 # may yet turn out to have a cut between them.
 _LEAST_BYTES = 16
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a document.
+    """A range of a document.
 
     Attributes:
         start: position in the file, bytes.
@@ -67,13 +67,13 @@ def cut_pieces(
         start: position of a mark, bytes.
         stop: position of a later mark, or None for the document's end.
         range_bytes: distance of the marks.
-        max_bytes: the longest stretch to hold in memory; two ranges are in any case, if the scheme
-            allows cuts. Without effect where stretches may be streamed: these come in pieces of
-            two ranges.
+        max_bytes: the longest range to hold in memory; twice range_bytes are in any case, if the
+            scheme allows cuts. Without effect where ranges may be streamed: these come in pieces of
+            twice range_bytes.
 
     Raises:
         BadFileError: the scheme allows no cuts, and the document is longer than `max_bytes`.
-        SettingsError: a stretch that cannot be divided is longer than `max_bytes`.
+        SettingsError: a range that cannot be divided is longer than `max_bytes`.
     """
     if start > document_start and not finder.can_cut:
         return iter(())
@@ -123,7 +123,7 @@ class _Cutter:
             start = self._first_start(stop)
         while start is not None:
             mark = self._position(self._part + 1)
-            cut = yield from self._stretch(start, mark)
+            cut = yield from self._range(start, mark)
             start = None if cut is None else self._go_to(cut, self._part + 1, stop)
 
     def _first_start(self, stop: int | None) -> int | None:
@@ -141,11 +141,12 @@ class _Cutter:
             self._drop_before(self._position(self._part))
         return None
 
-    def _stretch(self, start: int, mark: int) -> Generator[Piece, None, int | None]:
+    def _range(self, start: int, mark: int) -> Generator[Piece, None, int | None]:
         """The pieces from `start` to the first certain cut after `mark`; returns that cut.
 
-        Mostly one; none if `start` is that cut; more where the stretch is longer than two ranges
-        and has to be divided at borders of pre-tokens. At the document's end there is no cut.
+        Mostly one; none if `start` is that cut; more where the range is longer than twice
+        range_bytes and has to be divided at borders of pre-tokens. At the document's end there is
+        no cut.
         """
         streams = self._finder.streams
         shortest = self._max_bytes
@@ -189,7 +190,7 @@ class _Cutter:
         return None if found is None else start + found
 
     def _go_to(self, cut: int, part: int, stop: int | None) -> int | None:
-        """Make the mark `part`, whose piece starts at `cut`, the current one; None behind `stop`.
+        """Make the mark `part`, whose piece starts at `cut`, the current one; None after `stop`.
 
         Marks further before the cut than it looks have no other cut of their own.
         """
@@ -240,7 +241,7 @@ class _Cutter:
             self._base += unused
 
     def _longer(self, limit: int, start: int) -> int:
-        """The next limit of an undivided stretch."""
+        """The next limit of an undivided range."""
         if limit < self._max_bytes:
             return min(2 * limit, self._max_bytes)
         if not self._finder.can_cut:

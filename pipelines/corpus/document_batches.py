@@ -32,14 +32,14 @@ _Positions = npt.NDArray[np.int64]
 
 
 def slices(data: bytes | memoryview, starts: _Positions, ends: _Positions) -> pa.LargeBinaryArray:
-    """Stretches of a buffer as an array, copied natively.
+    """Ranges of a buffer as an array, copied natively.
 
     Args:
         data: the buffer.
         starts: int64, ascending.
         ends: int64, none of them beyond the next start.
     """
-    # Stretches and the gaps between them, in turn, are one array over the buffer as it is.
+    # Ranges and the gaps between them, in turn, are one array over the buffer as it is.
     offsets = np.empty(2 * len(starts), np.int64)
     offsets[0::2] = starts
     offsets[1::2] = ends

@@ -43,7 +43,7 @@ def set_aside_missing_bytes(
         is_whole = piece["is_first"] and piece["is_last"] and not piece["goes_on"]
         if not is_whole:
             raise BadRecordError(
-                f"{file.path}, document {piece['document_id']}, in the stretch from byte "
+                f"{file.path}, document {piece['document_id']}, in the range from byte "
                 f"{piece['byte_start']}: the text holds {missing.describe(text[offset], offset)}; "
                 "--on-bad-record=skip cannot leave the document out, because it is so long that "
                 "it is read in pieces, others of which may be in the output already"

@@ -69,7 +69,7 @@ def read_unit(
             stop the run under any policy, since some of them may be in the output already: one
             that turns out to be bad after some of it was handed on, and one that changed or
             vanished while other units read other ranges of it.
-        SettingsError: a stretch of text that cannot be cut is longer than `max_row_bytes`.
+        SettingsError: a range of text that cannot be cut is longer than `max_row_bytes`.
     """
     batches = (
         batch for range_ in unit.ranges for batch in _read(range_, options, cut_finder, rejects)

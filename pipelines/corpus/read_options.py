@@ -41,7 +41,7 @@ class ReadOptions:
             documents by file index and place, see `schemas.documents`.
         range_bytes: distance of the marks at which files are cut into ranges, and long documents
             into pieces; bytes, uncompressed.
-        max_row_bytes: the longest row, and the longest stretch of a document that has to be held
+        max_row_bytes: the longest row, and the longest range of a document that has to be held
             in memory because nothing in it can be cut; bytes, uncompressed.
         on_bad_record: `fail` stops at the first unusable row, `skip` sets it aside.
         on_bad_file: the same for files that are unusable as a whole.

@@ -1,4 +1,4 @@
-"""Finds the rows of a file: stretches of bytes that end with a terminator, or with the file.
+"""Finds the rows of a file: ranges of bytes that end with a terminator, or with the file.
 
 Rows are found by NumPy, a block of them at a time. A row belongs to the range in which it starts.
 Terminators are matched from the start of the file, each as early as possible and none overlapping
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 READ_BYTES = 4 << 20
-# Behind the end of a range only the rest of one row is of interest.
+# After the end of a range only the rest of one row is of interest.
 LOOK_AHEAD_BYTES = 64 << 10
 
 _Positions = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class RowSource(Protocol):
     position: int
 
     def read_behind(self, data: memoryview, size: int) -> bytes | memoryview:
-        """Some bytes, and behind them the next ones, fewer than asked for only at the end."""
+        """Some bytes, and after them the next ones, fewer than asked for only at the end."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ class RowFinder:
     def _row_may_follow(self) -> bool:
         """Whether a row that is not given out yet can start in the range."""
         if self._row is None:
-            # It would start behind a terminator that ends at or before the last byte of the range.
+            # It would start after a terminator that ends at or before the last byte of the range.
             in_range = self._end is None or self._search + len(self._terminator) < self._end
             return in_range and not self._at_end
         if self._end is not None and self._row >= self._end:
@@ -224,7 +224,7 @@ class RowFinder:
         return found
 
     def _enter_range(self, found: _Positions) -> _Positions:
-        """Find the first row of the range; returns the terminators behind its start."""
+        """Find the first row of the range; returns the terminators after its start."""
         first_rows = self._base + found + len(self._terminator)
         index = int(np.searchsorted(first_rows, self._start))
         if index < len(found):

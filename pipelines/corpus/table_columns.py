@@ -263,7 +263,7 @@ def _byte_lengths(text: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _runs(lengths: npt.NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Stretches of rows that hold `_RUN_BYTES` each, or a row more than that."""
+    """Ranges of rows that hold `_RUN_BYTES` each, or a row more than that."""
     ends = np.cumsum(np.maximum(lengths, 0))
     start = 0
     while start < len(lengths):

@@ -30,7 +30,7 @@ def count_text_features(texts: pa.LargeBinaryArray, whole: npt.NDArray[np.bool_]
 
     Returns:
         All features by name: `empty` and `whitespace_only` (of Unicode's White_Space; whole
-        documents alone), `invalid_utf8`, `nul`, `cr` (a carriage return without a line feed behind
+        documents alone), `invalid_utf8`, `nul`, `cr` (a carriage return without a line feed after
         it) and `crlf`.
     """
     extension = native_io()
@@ -86,10 +86,10 @@ def find_byte(data: bytes | memoryview, byte: int, start: int = 0) -> npt.NDArra
 
 
 def longest_string(data: bytes | memoryview | pa.Buffer) -> int | None:
-    """Length of the longest of strings that stand one behind the other; None if they do not.
+    """Length of the longest of strings that stand one after the other; None if they do not.
 
     Args:
-        data: each string behind its own length, in four bytes (little-endian), as Parquet's
+        data: each string after its own length, in four bytes (little-endian), as Parquet's
             encoding PLAIN has them; without any, the longest has 0 bytes.
     """
     view = memoryview(data)

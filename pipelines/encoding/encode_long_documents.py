@@ -48,7 +48,7 @@ class PieceEncoder:
         self._special_text = special_text
         self._unit = unit
         self._limit = limit_bytes
-        self._stretch: _Stretch | None = None
+        self._range: _Range | None = None
         self.streamed = 0
 
     def encode(self, pieces: pa.RecordBatch) -> Iterator[_Encoded]:
@@ -59,12 +59,12 @@ class PieceEncoder:
 
         Raises:
             InputError: a special token in a document where the policy is to reject.
-            SettingsError: a stretch whose tokens stay open for longer than the limit.
+            SettingsError: a range whose tokens stay open for longer than the limit.
         """
         goes_on = pieces["goes_on"].to_numpy(zero_copy_only=False)
         row = 0
         while row < len(goes_on):
-            if self._stretch is None and not goes_on[row]:
+            if self._range is None and not goes_on[row]:
                 end = int(np.argmax(goes_on[row:])) + row if goes_on[row:].any() else len(goes_on)
                 whole = pieces.slice(row, end - row)
                 yield whole, self._encode_whole(whole)
@@ -84,24 +84,24 @@ class PieceEncoder:
     def _stream(self, piece: pa.RecordBatch, *, goes_on: bool) -> Iterator[_Encoded]:
         if self._special_text == "reject":
             refuse_special_text(self._tokenizer.first_special, piece, self._unit)
-        if self._stretch is None:
+        if self._range is None:
             stream = self._tokenizer.stream_encoder(
                 special_text=self._special_text,
                 limit_bytes=self._limit,
                 block_bytes=_block_bytes(self._limit),
             )
-            self._stretch = _Stretch(self._tokenizer, piece, stream)
+            self._range = _Range(self._tokenizer, piece, stream)
             self.streamed += 1
         try:
-            encoded = self._stretch.feed(piece, ends=not goes_on)
+            encoded = self._range.feed(piece, ends=not goes_on)
         except StreamLimitError as error:
             raise SettingsError(
                 f"--max-row-bytes={self._limit} is too small for {_place(piece)}: from byte "
-                f"{self._stretch.byte_start} on, the text has more bytes than that "
+                f"{self._range.byte_start} on, the text has more bytes than that "
                 f"{error.reason}; raise the limit, or divide the text with --document-separator"
             ) from error
         if not goes_on:
-            self._stretch = None
+            self._range = None
         if encoded is not None:
             yield encoded
 
@@ -114,8 +114,8 @@ def _block_bytes(limit: int) -> int:
     return _BLOCK_BYTES if limit >= 2 * _BLOCK_BYTES else max(1, limit // 4)
 
 
-class _Stretch:
-    """A stretch of a document that comes in several pieces, from one boundary to another.
+class _Range:
+    """A range of a document that comes in several pieces, from one boundary to another.
 
     Attributes:
         byte_start: place in the file of the first byte without ids.
@@ -135,7 +135,7 @@ class _Stretch:
         """The text that has ids now, as a piece; None if that is none and nothing begins or ends.
 
         Args:
-            piece: one row, the next of the stretch.
+            piece: one row, the next of the range.
             ends: whether it is the last one.
         """
         text: bytes = piece["text"][0].as_py()

@@ -54,7 +54,7 @@ def blocks_written(source: ShardSource, block_size: int) -> Written:
     )
 
 
-def _id_stretches(source: ShardSource) -> Iterator[npt.NDArray[Any]]:
+def _id_ranges(source: ShardSource) -> Iterator[npt.NDArray[Any]]:
     if source.row_ids is None:
         for batch in source.batches():
             yield batch.ids
@@ -86,8 +86,8 @@ def write_block_files(
     left = source.tokens // block_size if source.row_ids is None else source.rows
     files: list[tuple[ExportFile, int]] = []
     room = 0
-    for stretch in _id_stretches(source):
-        ids = stretch
+    for found in _id_ranges(source):
+        ids = found
         while len(ids):
             if not room:
                 if not left:

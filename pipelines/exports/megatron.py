@@ -68,7 +68,7 @@ class MegatronExport(Export):
 
 
 def _blocks(spool: IO[bytes]) -> list[tuple[int, int]]:
-    """Stretches of the documents set aside: first byte, number of bytes."""
+    """Ranges of the documents set aside: first byte, number of bytes."""
     size = spool.seek(0, 2)
     step = 4 * _BLOCK
     return [(start, min(step, size - start)) for start in range(0, size, step)]

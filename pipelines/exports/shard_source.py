@@ -228,7 +228,7 @@ class ShardSource:
             return self._failure(name, str(error))
         return SettingsError(
             f"{join(self.directory, name)}: {error}: a document longer than a shard was shuffled "
-            "with --shuffle shard, stretch by stretch; encode with a larger --shard-bytes, or with "
+            "with --shuffle shard, range by range; encode with a larger --shard-bytes, or with "
             "--shuffle global, which keeps documents together"
         )
 

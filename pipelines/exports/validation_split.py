@@ -24,7 +24,7 @@ class HeldOut:
 
     Args:
         fraction: of the documents, from 0 (none) to below 1.
-        first: held out are this document and all behind it, whatever the fraction; None: by hash.
+        first: held out are this document and all after it, whatever the fraction; None: by hash.
     """
 
     def __init__(self, fraction: float, first: int | None = None) -> None:

@@ -5,7 +5,7 @@
 
 namespace beam_bpe {
 
-// Has the system begin to write a stretch of an open file to the disk, without waiting for it, so
+// Has the system begin to write a range of an open file to the disk, without waiting for it, so
 // that a later fsync finds little left to do. A hint: errors are for that fsync to report.
 void start_writing(int file, int64_t start, int64_t size) noexcept;
 

@@ -58,7 +58,7 @@ int32_t read_hex(const char* at) {
   return value;
 }
 
-// One row. All functions return whether the row is usual so far, and leave `at_` behind what they
+// One row. All functions return whether the row is usual so far, and leave `at_` after what they
 // have read; the row is done with where one returns false.
 class RowScanner {
  public:
@@ -75,7 +75,7 @@ class RowScanner {
     return at_ == end_ && text_seen_ == text_.size() && id_seen_ == id_.size();
   }
 
-  char* out() const { return out_; }  // behind the text of the rows so far
+  char* out() const { return out_; }  // after the text of the rows so far
 
  private:
   void skip_space() {

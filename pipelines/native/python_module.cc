@@ -21,7 +21,7 @@ class Bytes {
  public:
   explicit Bytes(const py::buffer& object) : info_(object.request()) {
     if (info_.ndim != 1 || info_.itemsize != 1 || (info_.size > 1 && info_.strides[0] != 1)) {
-      throw py::type_error("a buffer of bytes, one behind the other, is needed");
+      throw py::type_error("a buffer of bytes, one after the other, is needed");
     }
   }
   std::string_view view() const {

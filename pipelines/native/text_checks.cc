@@ -115,7 +115,7 @@ bool is_utf8(std::string_view text) {
     at += ascii;
     left -= ascii;
     if (left == 0) return true;
-    // Where one is, more follow: other scripts need no look for ASCII behind each character.
+    // Where one is, more follow: other scripts need no look for ASCII after each character.
     while (left > 0 && static_cast<uint8_t>(*at) >= 0x80) {
       const size_t size = multibyte_size(reinterpret_cast<const uint8_t*>(at), left);
       if (size == 0) return false;

@@ -12,10 +12,10 @@ namespace beam_bpe {
 // Whether bytes are well-formed UTF-8: the Unicode standard's table 3-7.
 bool is_utf8(std::string_view text);
 
-// Positions of a byte, ascending, from `start` on; none for a start behind the end.
+// Positions of a byte, ascending, from `start` on; none for a start after the end.
 std::vector<int64_t> find_byte(std::string_view data, char byte, size_t start);
 
-// Length of the longest of strings that stand one behind the other, each behind its own length in
+// Length of the longest of strings that stand one after the other, each after its own length in
 // four bytes (little-endian); 0 for no strings, -1 where they do not end with the data.
 int64_t longest_string(std::string_view data);
 
@@ -25,7 +25,7 @@ struct TextFeatures {
   int64_t whitespace_only = 0;  // Unicode's White_Space, and not empty
   int64_t invalid_utf8 = 0;
   int64_t nul = 0;
-  int64_t cr = 0;    // a carriage return without a line feed behind it
+  int64_t cr = 0;    // a carriage return without a line feed after it
   int64_t crlf = 0;
 };
 

@@ -43,7 +43,7 @@ class TokenRow(NamedTuple):
 class PackedRow(NamedTuple):
     """A packed row with all its columns; see `schemas.packed_shards`.
 
-    The lists have an entry per segment; ids behind those of the segments are padding.
+    The lists have an entry per segment; ids after those of the segments are padding.
     """
 
     ids: _Ids

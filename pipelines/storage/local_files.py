@@ -22,7 +22,7 @@ class LocalListing:
     """What a pattern found.
 
     Attributes:
-        files: regular files, also behind links.
+        files: regular files, also after links.
         unreadable: path to what is wrong with it: links that lead nowhere, folders that may not be
             opened, pipes, sockets and devices.
         linked_folders: links to folders, which are not followed.

@@ -34,8 +34,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
 
     Args:
         number: not negative.
-        one: the noun behind 1.
-        many: the noun behind other numbers; `one` with an "s" by default.
+        one: the noun after 1.
+        many: the noun after other numbers; `one` with an "s" by default.
 
     >>> [counted(each, "shard") for each in (0, 1, 1115394)]
     ['0 shards', '1 shard', '1,115,394 shards']

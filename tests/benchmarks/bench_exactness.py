@@ -28,7 +28,7 @@ Ids = npt.NDArray[np.uint32]
 
 
 def cut_chunks(data: bytes, size: int) -> Iterator[bytes]:
-    """Stretches of about `size` bytes that end with a line."""
+    """Ranges of about `size` bytes that end with a line."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start + size) + 1 or len(data)

@@ -35,7 +35,7 @@ from pipelines.corpus.rejects import Rejects
 
 
 def write_rows(source: Path, target: Path, megabytes: int, row_bytes: int) -> None:
-    """The text as JSONL, a stretch of about row_bytes a row."""
+    """The text as JSONL, a range of about row_bytes a row."""
     text = source.read_bytes()[: megabytes * 10**6].decode(errors="ignore")
     with target.open("w") as file:
         for start in range(0, len(text), row_bytes):

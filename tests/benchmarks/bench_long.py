@@ -49,7 +49,7 @@ def make_inputs(size: int, folder: Path) -> dict[str, str]:
 def best_rate(
     name: str, vocabulary: str, paths: list[Path], options: argparse.Namespace
 ) -> tuple[float, int]:
-    """Best MB/s on the second file, behind the first one, with a fresh tokenizer each time."""
+    """Best MB/s on the second file, after the first one, with a fresh tokenizer each time."""
     best = 0.0
     tokens = 0
     for _ in range(options.rounds):

@@ -143,21 +143,21 @@ def seconds_of(work: Callable[[object], None], parts: list[object], workers: int
 
 
 def kernel_alone(path: Path, folder: Path, workers: int) -> float:
-    """Read, encode, hash, write and synchronize stretches of text as long as units."""
+    """Read, encode, hash, write and synchronize ranges of text as long as units."""
     import pyarrow as pa
 
     from bpe.backends.choice import get_backend
 
     encoder = get_backend("native").make_encoder(load_model("gpt2", folder).encoding_model)
-    stretches = [
+    ranges = [
         (file, start)
         for file in sorted(path.iterdir())
         for start in range(0, file.stat().st_size, UNIT_BYTES)
     ]
 
-    def work(stretch: tuple[Path, int]) -> None:
-        with stretch[0].open("rb") as file:
-            file.seek(stretch[1])
+    def work(place: tuple[Path, int]) -> None:
+        with place[0].open("rb") as file:
+            file.seek(place[1])
             text = pa.array([file.read(UNIT_BYTES)], pa.large_binary())
         ids = encoder.encode_array(text, threads=1).values.buffers()[1]
         hashlib.sha256(ids).hexdigest()
@@ -167,7 +167,7 @@ def kernel_alone(path: Path, folder: Path, workers: int) -> float:
             os.fsync(file.fileno())
         target.unlink()
 
-    return seconds_of(work, stretches, workers)
+    return seconds_of(work, ranges, workers)
 
 
 def parser_alone(path: Path, kind: str, workers: int) -> float:

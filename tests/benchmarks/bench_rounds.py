@@ -34,7 +34,7 @@ LITTLE_MEMORY = "1MB"
 
 
 def make_dna(size: int = MEGABYTES_20, seed: int = 11) -> bytes:
-    """DNA-like text: random bases, with repeats of earlier stretches that mutate a little."""
+    """DNA-like text: random bases, with repeats of earlier ranges that mutate a little."""
     generator = np.random.default_rng(seed)
     letters = np.frombuffer(b"ACGT", np.uint8)
     parts: list[np.ndarray] = [letters[generator.integers(0, 4, 1 << 16)]]

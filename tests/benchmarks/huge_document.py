@@ -4,7 +4,7 @@
         [--seed 1] [--folder /tmp]
 
 `prose` is made of sentences with names, numbers, contractions, marks and letters of other scripts;
-`run` is one pre-token, a single letter over and over, behind a few words. Schemes are gpt2, cl100k,
+`run` is one pre-token, a single letter over and over, after a few words. Schemes are gpt2, cl100k,
 o200k, llama3 and none (raw); the last two have the vocabulary of cl100k. What the command wrote is
 compared with the library's ids, sha256 over them as uint32: of prose in pieces between certain
 cuts, of anything else as a whole in memory, so that a quarter of a gigabyte is enough there.

@@ -10,7 +10,7 @@ widths and with the speed-ups that it offers for that, and works on so many core
     datatrove   LocalPipelineExecutor, JsonlReader to DocumentTokenizer, as many tasks as workers
     datasets    load_dataset("json") and `map`, in batches, with tokenizers; Arrow files of uint16
     dolma       the command `dolma tokens`; it strips white space around texts, so that ids are
-                fewer, and puts a mark behind each document, not counted here
+                fewer, and puts a mark after each document, not counted here
     gigatoken   its reader of JSON Lines; the ids are in memory as a whole, then written as uint16
 
 This file needs nothing but the peer, so that any environment can run it. datatrove, datasets and
@@ -20,7 +20,7 @@ gigatoken come with the extra `bench`. dolma wants other versions of numpy and t
     DOLMA/bin/pip install dolma==1.2.1 aiobotocore==2.5.4 boto3==1.28.17
     python tests/benchmarks/bench_pipeline.py --peers --peer-python DOLMA/bin/python
 
-(Without the two versions behind it, pip tries hundreds of them for many minutes.)
+(Without the two versions after it, pip tries hundreds of them for many minutes.)
 """
 
 from __future__ import annotations

@@ -199,7 +199,7 @@ def test_nasty_inputs_cut_by_marks_have_the_counts_of_the_whole(
             pieces = pa.array([data[:cut], data[cut:]], pa.binary())
             assert as_dict(count_pretokens(pieces, scheme)) == whole, (data, cut)
         cut_inputs += cuts not in (set(), {None})
-    # Without a pre-tokenizer there are no cuts; superbpe has them behind the ends of lines alone.
+    # Without a pre-tokenizer there are no cuts; superbpe has them after the ends of lines alone.
     assert cut_inputs > {"none": -1, "superbpe": 5}.get(scheme, 40)
 
 

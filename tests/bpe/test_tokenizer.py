@@ -218,7 +218,7 @@ def test_allow_gives_the_longest_special_token() -> None:
 
 
 @pytest.mark.usefixtures("backend")
-def test_allow_makes_each_stretch_a_document_of_its_own() -> None:
+def test_allow_makes_each_segment_a_document_of_its_own() -> None:
     # White space before the end of a document stays together; before a letter it does not.
     tokenizer = Tokenizer.from_merges(
         [(b" ", b" ")], pretokenizer="gpt2", special_tokens=["<|end|>"]

@@ -54,7 +54,7 @@ def document_of(
     added_tokens: list[dict[str, Any]] | None = None,
     **model: Any,
 ) -> dict[str, Any]:
-    """A whole file with 256 bytes, these merges, and added tokens behind them."""
+    """A whole file with 256 bytes, these merges, and added tokens after them."""
     tokens = [bytes([byte]) for byte in PRINTABLE_ORDER]
     tokens += dict.fromkeys(left + right for left, right in merges)
     vocab = {to_printable(token): rank for rank, token in enumerate(tokens)}

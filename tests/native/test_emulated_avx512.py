@@ -65,12 +65,12 @@ def test_emulated_scans_equal_the_specification(scan_all: ctypes._NamedFuncPoint
 
     def ends(data: bytes, scheme: str, batch: int) -> npt.NDArray[np.uint64]:
         found = np.empty(len(data), np.uint64)
-        behind = rng.choice([b"", b" a" * 32])  # may be read, and must change nothing
+        after = rng.choice([b"", b" a" * 32])  # may be read, and must change nothing
         count = scan_all(
             SCHEMES.index(scheme),
-            data + behind,
+            data + after,
             ctypes.c_size_t(len(data)),
-            ctypes.c_size_t(len(data + behind)),
+            ctypes.c_size_t(len(data + after)),
             ctypes.c_size_t(batch),
             found.ctypes.data_as(ctypes.c_void_p),
         )

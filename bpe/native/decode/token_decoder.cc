@@ -212,7 +212,7 @@ class TokenDecoder::ListDecoder {
  private:
   struct Part {
     int64_t begin = 0;  // first list
-    int64_t end = 0;    // behind the last one
+    int64_t end = 0;    // after the last one
     ByteBuffer bytes;
     size_t size = 0;
     std::string failure;

@@ -35,7 +35,7 @@ class TokenDecoder {
 
   // Writes the bytes of ids[done.ids] to ids[count - 1] to `out`, from out[done.bytes] on, until
   // all are written or fewer than least_room() bytes of the `size` of `out` are left. What lies
-  // behind the bytes written may be overwritten with anything. Throws UnknownId.
+  // after the bytes written may be overwritten with anything. Throws UnknownId.
   template <class Id>
   Progress decode(const Id* ids, size_t count, Progress done, char* out, size_t size) const;
 

@@ -18,7 +18,7 @@ struct AddedToken {
   bool special = false;
   bool normalized = false;  // of the second pass
   bool lstrip = false;      // takes white space before it, too
-  bool rstrip = false;      // and behind it
+  bool rstrip = false;      // and after it
   bool single_word = false; // only without word characters next to it
   size_t number = 0;        // among all added tokens; set by AddedTokens
 };
@@ -28,10 +28,10 @@ struct AddedSearch {
   bool wanted = false;       // at all
   bool specials = false;     // special tokens count; if not, they are passed over as text
   bool first_pass = true;
-  bool second_pass = true;   // alone: the text is a stretch between two tokens of the first one
+  bool second_pass = true;   // alone: the text is a segment between two tokens of the first one
 };
 
-// Tokens of one pass: a trie behind a filter of two bytes.
+// Tokens of one pass: a trie, and a filter of two bytes before it.
 class AddedTokenSet {
  public:
   // As small as this it is handed over in registers.
@@ -108,7 +108,7 @@ class AddedTokens {
   void count_specials(const uint8_t* text, size_t size, AddedSearch search,
                       int64_t* counts) const;
 
-  // Calls on_text(start, end) for each stretch of ordinary text and on_token(start, end, token)
+  // Calls on_text(start, end) for each segment of ordinary text and on_token(start, end, token)
   // for each token, in order. Both may overlap where tokens take white space.
   template <class OnText, class OnToken>
   void cut(const uint8_t* text, size_t size, AddedSearch search, const OnText& on_text,
@@ -138,7 +138,7 @@ class AddedTokens {
   template <class OnText, class OnToken>
   static void pass(const AddedTokenSet& set, const uint8_t* text, size_t size, bool specials,
                    const OnText& on_text, const OnToken& on_token) {
-    size_t done = 0;  // behind the token before, and the white space that it took
+    size_t done = 0;  // after the token before, and the white space that it took
     if (!set.empty()) {
       for (auto match = set.find(text, size, 0); match.token;
            match = set.find(text, size, match.end)) {

@@ -3,7 +3,7 @@
 // The tokens of a BPE encoding are the only sequence for the text in which every two neighbours
 // are "valid": encoding the bytes of the two together gives the two again. So the encoding can be
 // found from left to right: take the longest token that the rest of the text starts with and that
-// is valid behind the last one, else the next shorter one; if none is, the last token was wrong,
+// is valid after the last one, else the next shorter one; if none is, the last token was wrong,
 // and no encoding reaches this position. As each position fails only once, work is linear.
 #pragma once
 

@@ -16,7 +16,7 @@ constexpr int64_t kClaimBytes = int64_t{512} << 10;  // text that a thread takes
 // Consecutive documents that a thread takes together, and where their ids went.
 struct Claim {
   int64_t begin;       // first document
-  int64_t end;         // behind the last one
+  int64_t end;         // after the last one
   size_t worker;       // who encoded it
   size_t first_id;     // where its ids start in the worker's buffer
   size_t id_count;     // how many they are

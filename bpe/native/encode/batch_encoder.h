@@ -29,7 +29,7 @@ class BatchEncoder {
 
   // What the documents are made of, one segment after another.
   struct Segments {
-    std::vector<int64_t> first{0};  // of each document, and behind the last one
+    std::vector<int64_t> first{0};  // of each document, and after the last one
     std::vector<int64_t> starts;    // bytes from the document's start
     std::vector<int64_t> ends;
     std::vector<int64_t> ids;  // of an added token; -1: ordinary text

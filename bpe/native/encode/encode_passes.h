@@ -1,6 +1,6 @@
 // The two hot loops between a scan and the ids, for each instruction set.
 //
-// A batch is a stretch of text with the ends of its pre-tokens. The first loop computes where each
+// A batch is a segment of text with the ends of its pre-tokens. The first loop computes where each
 // pre-token would be in the cache and prefetches that; the second compares, and emits the ids or
 // calls for help. Both treat a pre-token as its bytes padded with zeros to kKeyBytes, so that no
 // pre-token of a batch may hold a zero byte. One comparison of keys decides: the last byte is zero

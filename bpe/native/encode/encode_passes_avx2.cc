@@ -9,7 +9,7 @@
 namespace beam_bpe {
 namespace {
 
-// Batches of longer stretches clamp the index.
+// Batches of longer segments clamp the index.
 constexpr size_t kMaskRows = 4096;
 
 // Constant-initialized: code of this file must not run before the processor has been asked.

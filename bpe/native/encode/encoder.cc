@@ -15,7 +15,7 @@ namespace {
 // Pre-tokens of a batch: enough to hide the latency of the cache's memory, few enough for the
 // batch to stay in the processor's first cache.
 constexpr size_t kBatch = 512;
-// Stretches between added tokens up to so many bytes are encoded together.
+// Segments between added tokens up to so many bytes are encoded together.
 constexpr size_t kLongestQueued = 4096;
 constexpr size_t kLeastCapacity = 128;  // of a scan, to go by blocks
 
@@ -86,12 +86,12 @@ class TypedContext final : public EncodeContext::Implementation {
     encoder_->added().cut(
         document.text, document.size, search,
         [&](size_t start, size_t end) {
-          const Document stretch = part(start, end);
-          if (may_queue(stretch) && is_free_of_zeros(stretch)) {
-            queue(stretch, ids);
+          const Document segment = part(start, end);
+          if (may_queue(segment) && is_free_of_zeros(segment)) {
+            queue(segment, ids);
           } else {
             flush(ids);
-            encode(stretch, ids);
+            encode(segment, ids);
           }
         },
         [&](size_t start, size_t end, const AddedToken& token) {
@@ -121,7 +121,7 @@ class TypedContext final : public EncodeContext::Implementation {
   }
 
  private:
-  // Short stretches and the added tokens between them are encoded together: the queue is a batch
+  // Short segments and the added tokens between them are encoded together: the queue is a batch
   // of pre-tokens, some of which are added tokens and have their slots for that.
   struct QueuedAdded {
     uint32_t index;  // of the pre-token
@@ -133,15 +133,15 @@ class TypedContext final : public EncodeContext::Implementation {
            part.readable - part.size >= kKeyBytes;
   }
 
-  // Looks at more text at a time than short stretches have.
-  bool is_free_of_zeros(const Document& stretch) {
-    const uint8_t* const end = stretch.text + stretch.size;
+  // Looks at more text at a time than short segments have.
+  bool is_free_of_zeros(const Document& segment) {
+    const uint8_t* const end = segment.text + segment.size;
     if (end > checked_end_) {
-      const size_t size = std::max(stretch.size, std::min(text_left_, kLongestQueued));
-      has_no_zero_ = !passes_.has_zero(stretch.text, size);
-      checked_end_ = stretch.text + size;
+      const size_t size = std::max(segment.size, std::min(text_left_, kLongestQueued));
+      has_no_zero_ = !passes_.has_zero(segment.text, size);
+      checked_end_ = segment.text + size;
     }
-    return has_no_zero_ || !passes_.has_zero(stretch.text, stretch.size);
+    return has_no_zero_ || !passes_.has_zero(segment.text, segment.size);
   }
 
   // Makes room for more at `text`, which goes on from the end of the queue or begins a new one.
@@ -152,12 +152,12 @@ class TypedContext final : public EncodeContext::Implementation {
     queue_text_ = text;
   }
 
-  void queue(const Document& stretch, IdBuffer& ids) {
+  void queue(const Document& segment, IdBuffer& ids) {
     const Scan& scan = *encoder_->model().scan;
-    for (size_t position = 0; position < stretch.size;) {
-      make_room(stretch.text + position, ids);
-      const auto shift = static_cast<uint32_t>(stretch.text + position - queue_text_);
-      const ScanResult found = scan({stretch.text, stretch.size, stretch.readable, shift},
+    for (size_t position = 0; position < segment.size;) {
+      make_room(segment.text + position, ids);
+      const auto shift = static_cast<uint32_t>(segment.text + position - queue_text_);
+      const ScanResult found = scan({segment.text, segment.size, segment.readable, shift},
                                     position, ends_ + queued_, kBatch - queued_);
       queued_ += found.count;
       position = found.position;
@@ -287,7 +287,7 @@ class TypedContext final : public EncodeContext::Implementation {
   size_t queued_added_ = 0;
   const uint8_t* checked_end_ = nullptr;  // text up to there was looked at for zero bytes
   bool has_no_zero_ = false;
-  size_t text_left_ = 0;  // of the document, from the stretch at hand on
+  size_t text_left_ = 0;  // of the document, from the segment at hand on
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ class IdBuffer {
     return reinterpret_cast<Id*>(block_.data) + size_;
   }
 
-  // Takes over what was written behind `reserve`, up to `end`.
+  // Takes over what was written after `reserve`, up to `end`.
   template <typename Id>
   void finish(const Id* end) {
     size_ = static_cast<size_t>(end - reinterpret_cast<const Id*>(block_.data));

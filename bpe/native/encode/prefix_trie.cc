@@ -135,7 +135,7 @@ PrefixTrie::PrefixTrie(const MergeTable& table)
       ++base;
       ++tries;
     }
-    // Where much was tried in vain the array is nearly full: later searches begin behind it.
+    // Where much was tried in vain the array is nearly full: later searches begin after it.
     if (tries > kMostTries) lowest_free = std::max(lowest_free, base);
     nodes_[state].base = static_cast<uint32_t>(base);
     plain.for_children(node, [&](uint32_t child) {

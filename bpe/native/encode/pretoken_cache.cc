@@ -18,7 +18,7 @@ constexpr size_t kFewestLongEntries = size_t{1} << 10;
 // searches long.
 constexpr size_t kMostSteps = 16;
 
-// Text behind one distinct pre-token, roughly, in a large document.
+// Text for one distinct pre-token, roughly, in a large document.
 constexpr size_t kBytesPerPretoken = 256;
 
 // Above this many entries searches become long.

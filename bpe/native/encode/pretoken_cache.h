@@ -49,7 +49,7 @@ class PretokenCache {
   uint8_t* table() const { return table_; }
   uint32_t slot_mask() const { return slot_mask_; }
 
-  // Slots of added tokens lie behind those of pre-tokens, and say all: an entry holds the first
+  // Slots of added tokens lie after those of pre-tokens, and say all: an entry holds the first
   // bytes of the token's text, so that the passes find its id; where they are not what stands in
   // the document, as with white space that the token takes, the caller looks at the slot.
   bool has_added_slot(size_t number) const { return number < std::min(added_.size(), kMostAdded); }

@@ -19,7 +19,7 @@ LinearMerger::LinearMerger(const std::vector<uint32_t>& left, const std::vector<
                            uint32_t first_id, const PairLookup& ranks)
     : left_(left), right_(right), first_id_(first_id), ranks_(ranks), seams_(left.size()) {
   for (size_t i = 0; i < left.size(); ++i) {
-    // A token of more units than a stretch can have is never made; its size does not matter.
+    // A token of more units than a sequence can have is never made; its size does not matter.
     const uint64_t units = uint64_t{units_of(left[i])} + units_of(right[i]);
     units_of_made_.push_back(static_cast<uint32_t>(std::min<uint64_t>(units, UINT32_MAX)));
   }
@@ -28,7 +28,7 @@ LinearMerger::LinearMerger(const std::vector<uint32_t>& left, const std::vector<
 template <class Id>
 void LinearMerger::start(const Id* ids, size_t length) {
   if (length > kMostUnits) {
-    throw InputError("a stretch of " + std::to_string(length) +
+    throw InputError("a sequence of " + std::to_string(length) +
                      " tokens is to be merged, at most " + std::to_string(kMostUnits) +
                      " are supported: make smaller shards");
   }

@@ -1,4 +1,4 @@
-// Merges in one long stretch of tokens, in linear time: the places of each merge are listed when
+// Merges in one long sequence of tokens, in linear time: the places of each merge are listed when
 // they come into being, which is from left to right, and taken merge by merge.
 #pragma once
 
@@ -16,7 +16,7 @@ class LinearMerger {
   LinearMerger(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
                uint32_t first_id, const PairLookup& ranks);
 
-  // Takes a stretch of 1 to 2^32 - 3 tokens below first_id; throws InputError for a longer one.
+  // Takes a sequence of 1 to 2^32 - 3 tokens below first_id; throws InputError for a longer one.
   template <class Id>
   void start(const Id* ids, size_t length);
 
@@ -34,7 +34,7 @@ class LinearMerger {
 
  private:
   // No token ids: those are below 2^32 - 2.
-  static constexpr uint32_t kEdge = UINT32_MAX;      // before and after the stretch
+  static constexpr uint32_t kEdge = UINT32_MAX;      // before and after the sequence
   static constexpr uint32_t kDead = UINT32_MAX - 1;  // inside a token
 
   // Old tokens that a token takes.

@@ -10,8 +10,8 @@ namespace beam_bpe {
 namespace {
 
 constexpr size_t kChunk = 1024;          // neighbours that are looked up together
-constexpr size_t kShortStretch = 32;     // tokens up to which repeated scans are fastest
-constexpr size_t kMostCached = 1 << 16;  // stretches
+constexpr size_t kShortPart = 32;     // tokens up to which repeated scans are fastest
+constexpr size_t kMostCached = 1 << 16;  // parts
 
 void check_merges(const std::vector<uint32_t>& left, const std::vector<uint32_t>& right,
                   uint64_t first_id) {
@@ -101,16 +101,16 @@ Out* MergeApplier::apply_to_sequence(const Id* ids, size_t length, Out* out) {
     }
     for (size_t i = 0; i < found; ++i) {
       const size_t end = at + cuts[i] + 1;
-      out = apply_to_stretch(ids + start, end - start, out);
+      out = apply_to_part(ids + start, end - start, out);
       start = end;
     }
     at += count;
   }
-  return length == 0 ? out : apply_to_stretch(ids + start, length - start, out);
+  return length == 0 ? out : apply_to_part(ids + start, length - start, out);
 }
 
 template <class Id, class Out>
-Out* MergeApplier::apply_to_stretch(const Id* ids, size_t length, Out* out) {
+Out* MergeApplier::apply_to_part(const Id* ids, size_t length, Out* out) {
   if (length == 1) {
     *out++ = static_cast<Out>(ids[0]);
     return out;
@@ -123,8 +123,8 @@ Out* MergeApplier::apply_to_stretch(const Id* ids, size_t length, Out* out) {
     return out + 2 - merges;
   }
   if (length < kCachedTokens) return apply_cached(ids, length, out);
-  if (length <= kShortStretch) {
-    uint32_t tokens[kShortStretch];
+  if (length <= kShortPart) {
+    uint32_t tokens[kShortPart];
     std::copy(ids, ids + length, tokens);
     const size_t merged = merge_short(tokens, length);
     return std::transform(tokens, tokens + merged, out,
@@ -160,7 +160,7 @@ Out* MergeApplier::apply_cached(const Id* ids, size_t length, Out* out) {
 
 // Merges in place; returns how many tokens are left.
 size_t MergeApplier::merge_short(uint32_t* tokens, size_t length) const {
-  uint32_t ranks[kShortStretch];  // of the pair that starts at each token
+  uint32_t ranks[kShortPart];  // of the pair that starts at each token
   for (size_t i = 0; i + 1 < length; ++i) ranks[i] = ranks_.rank(tokens[i], tokens[i + 1]);
   while (length > 1) {
     const uint32_t* const best = std::min_element(ranks, ranks + length - 1);

@@ -70,7 +70,7 @@ class SegmentCutter {
     add_last(ids + start, length - start, weight, {open.left && start == 0, open.right});
   }
 
-  // The stretch that ends with the sequence. `open.left`: it begins with the sequence, too.
+  // The part that ends with the sequence. `open.left`: it begins with the sequence, too.
   void add_last(const Id* ids, size_t length, int64_t weight, OpenEnds open) {
     if (open.left) {
       set_end(ids, length, &result_.head, &result_.head_tokens);

@@ -16,12 +16,12 @@ struct OpenEnds {
   bool right = false;  // the last sequence goes on
 };
 
-// The stretches between cuts; bytes are coded runs.
+// The parts between cuts; bytes are coded runs.
 struct CutSegments {
   int64_t size = 0;          // heavy pairs that were used
-  WordCounts segments;       // distinct stretches of 3 tokens or more, ascending by their bytes
-  std::vector<char> head;    // stretch before the first cut, if the left end is open
-  std::vector<char> tail;    // stretch after the last cut, if the right end is open
+  WordCounts segments;       // distinct parts of 3 tokens or more, ascending by their bytes
+  std::vector<char> head;    // part before the first cut, if the left end is open
+  std::vector<char> tail;    // part after the last cut, if the right end is open
   int64_t head_tokens = 0;
   int64_t tail_tokens = 0;
   bool has_cut = true;       // false: `head` is all of the shard

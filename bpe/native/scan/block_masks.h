@@ -59,7 +59,7 @@ struct SchemeTraits {
   static constexpr bool space_to_end = gpt2 || scheme == SchemeId::cl100k;
 };
 
-// First bytes of the three-byte characters of a block, for the stretches of Unicode that Chinese
+// First bytes of the three-byte characters of a block, for the ranges of Unicode that Chinese
 // and Korean texts are made of. All three bytes lie in the block.
 struct EastAsianStarts {
   uint64_t letters;      // Lo

@@ -3,7 +3,7 @@
 // A block's masks (block_masks.h) say for each byte which class its character has. From them and a
 // few carried bits the algebra makes the mask of the bytes where pre-tokens start. What it does
 // not cover is marked as `doubt`: there the scan takes one pre-token from next_boundary.h, and
-// starts afresh behind it, which is possible at every start of a pre-token as no pattern looks
+// starts afresh after it, which is possible at every start of a pre-token as no pattern looks
 // behind.
 //
 // Internal linkage throughout, see decode_char.h.
@@ -29,7 +29,7 @@ struct Carry {
   uint64_t absorbed;      // newlines (and slashes) that belong to the punctuation before them
   uint64_t lone;          // bytes of a character of punctuation that starts a pre-token
   uint64_t digit_starts;  // of pre-tokens
-  uint64_t late_starts;   // in the next block, behind a contraction
+  uint64_t late_starts;   // in the next block, after a contraction
   uint64_t late_clears;   // in the next block, where a contraction removes starts
 
   // One by one: in place of an assignment of {} compilers call upon an instruction that takes as
@@ -106,7 +106,7 @@ class BlockScanner {
   }
 
  private:
-  // A hint, which may lie behind the document's end.
+  // A hint, which may lie after the document's end.
   void prefetch_text(size_t at) const {
     __builtin_prefetch(reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(view_.text) + at));
   }
@@ -218,7 +218,7 @@ uint64_t BlockScanner<scheme, Simd>::with_contractions(uint64_t starts, uint64_t
   while (__builtin_expect(candidates != 0, 0)) {
     const unsigned bit = lowest_bit(candidates);
     candidates &= candidates - 1;
-    // A word takes one contraction: another one right behind it is not its own.
+    // A word takes one contraction: another one right after it is not its own.
     if (Traits::o200k && (added >> bit & 1)) continue;
     const size_t size = contraction_size<!Traits::gpt2>(view_, at + bit);
     if (!size) continue;
@@ -245,7 +245,7 @@ uint64_t BlockScanner<scheme, Simd>::gpt2_starts(const BlockMasks& masks, size_t
   const uint64_t number = masks.number;
   const uint64_t space = masks.space;
   const uint64_t other = ~(letter | number | space);
-  // A change of class starts a pre-token, but not behind a blank, which is part of it.
+  // A change of class starts a pre-token, but not after a blank, which is part of it.
   uint64_t starts = (letter & ~before(letter, carry_.letter)) |
                     (number & ~before(number, carry_.number)) |
                     (other & ~before(other, carry_.other));
@@ -260,7 +260,7 @@ uint64_t BlockScanner<scheme, Simd>::gpt2_starts(const BlockMasks& masks, size_t
   return with_contractions(starts, masks.apostrophe & starts, at);
 }
 
-// `[\r\n]*` behind punctuation, in o200k `[\r\n/]*`.
+// `[\r\n]*` after punctuation, in o200k `[\r\n/]*`.
 template <SchemeId scheme, class Simd>
 uint64_t BlockScanner<scheme, Simd>::find_absorbed(const BlockMasks& masks, uint64_t other,
                                                    uint64_t& doubt) const {
@@ -297,7 +297,7 @@ uint64_t BlockScanner<scheme, Simd>::digit_starts(uint64_t number, uint64_t inne
   return found;
 }
 
-// Of `candidates`, `gaps` (white space but newlines) right behind a newline, those with no other
+// Of `candidates`, `gaps` (white space but newlines) right after a newline, those with no other
 // newline in the same run of white space: there the pre-token that ends with the newline ends.
 template <SchemeId scheme, class Simd>
 uint64_t BlockScanner<scheme, Simd>::starts_after_newlines(uint64_t candidates, uint64_t gaps,
@@ -337,7 +337,7 @@ uint64_t BlockScanner<scheme, Simd>::cl100k_starts(const BlockMasks& masks, size
   uint64_t punctuation = other & ~other_before;
   if (Traits::o200k) punctuation = other & ~absorbed & (~other_before | absorbed_before);
   punctuation &= ~before(masks.blank, carry_.blank) & ~masks.inner;
-  // One character of punctuation, or a gap, is the first of the word behind it.
+  // One character of punctuation, or a gap, is the first of the word after it.
   uint64_t lone = punctuation;
   if (__builtin_expect(masks.inner != 0, 0)) {
     for (int i = 0; i < 3; ++i) lone |= before(lone, carry_.lone) & masks.inner;

@@ -68,11 +68,11 @@ std::vector<uint64_t> scan_ends(std::string_view text, const ScanSpec& scheme,
   // A copy of exactly the right size: a scan that reads past the end is caught by sanitizers.
   std::vector<uint8_t> bytes(text.begin(), text.end());
   const std::vector<uint64_t> found = ends_of({bytes.data(), text.size(), text.size()}, scan, batch);
-  // What is there to read behind the end, and where the ends count from, must change nothing.
+  // What is there to read after the end, and where the ends count from, must change nothing.
   const char next = "a \n\xc3"[text.size() % 4];
   bytes.resize(text.size() + kReadableBehind, static_cast<uint8_t>(next));
   if (ends_of({bytes.data(), text.size(), bytes.size(), kShift}, scan, batch) != found) {
-    throw std::logic_error("a scan depends on what is behind the text");
+    throw std::logic_error("a scan depends on what is after the text");
   }
   return found;
 }

@@ -195,7 +195,7 @@ inline bool two_others(const TextView& view, size_t position) {
          !(view.classes_at(position + first.size, kSpace) & kNamed);
 }
 
-// superbpe's ` ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?`; `body` is behind the blank, and two_others.
+// superbpe's ` ?[^\s\p{L}\p{N}]{2,}[\r/]*\n?`; `body` is after the blank, and two_others.
 inline size_t superbpe_marks_end(const TextView& view, size_t body) {
   size_t end = view.skip<kLetter | kNumber | kSpace, true>(body);
   while (end < view.length && (view.text[end] == '\r' || view.text[end] == '/')) ++end;

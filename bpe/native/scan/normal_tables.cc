@@ -160,7 +160,7 @@ void NormalTables::order(std::vector<uint32_t>& code_points) const {
 // Composes each with the last starter, unless one between them blocks it.
 void NormalTables::compose(std::vector<uint32_t>& code_points) const {
   size_t starter = code_points.size();  // where the last starter is; the size: none yet
-  int last_class = -1;                  // of the last behind it that stayed
+  int last_class = -1;                  // of the last after it that stayed
   size_t kept = 0;
   for (const uint32_t code_point : code_points) {
     const int this_class = properties_[code_point].combining_class;

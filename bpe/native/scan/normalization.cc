@@ -58,7 +58,7 @@ size_t skip_ascii(std::string_view text, size_t at) {
   return at;
 }
 
-// A part of a text that does not have the form, and the parts before and behind of which neither
+// A part of a text that does not have the form, and the parts before and after of which neither
 // changes what the other becomes.
 struct Part {
   size_t start;

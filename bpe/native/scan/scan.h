@@ -33,7 +33,7 @@ struct ScanResult {
 //
 // position < length, capacity >= 1. Writes the end of each, in bytes after `position`, to `ends`
 // (room for capacity + kScanSlack entries) and stops after about `capacity` of them, never more,
-// or at the end of the document, or earlier where that suits. What stands behind the document
+// or at the end of the document, or earlier where that suits. What stands after the document
 // changes nothing, but short documents are scanned faster with 64 readable bytes. Pre-tokens are those of the whole document: `length` is its end for look-aheads.
 // A pre-token that ends 4 GiB or more after `position` is the last of its call; its true end is
 // in the result and its entry in `ends` is cut to 32 bits.

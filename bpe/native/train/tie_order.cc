@@ -18,7 +18,7 @@ TieOrder parse_tie_order(std::string_view name) {
 
 namespace {
 
-// GPT-2 writes these bytes as themselves and shifts the others behind them.
+// GPT-2 writes these bytes as themselves and shifts the others after them.
 bool is_gpt2_printable(int byte) {
   return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
 }

@@ -143,7 +143,7 @@ def _anomaly(name: str, count: int) -> str:
     if name in PIECE_ANOMALIES:
         return f"{name} {counted(count, 'piece')}"
     if name == "streamed":
-        return f"{name} {counted(count, 'stretch', 'stretches')}"
+        return f"{name} {counted(count, 'range', 'ranges')}"
     return f"{name} {format_count(count)}"
 
 

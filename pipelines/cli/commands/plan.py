@@ -54,7 +54,7 @@ def run(arguments: Namespace) -> int:
     size = least if least == most else f"{least} to {most}"
     _print(
         f"{counted(len(plan.units), 'unit')} of {size}, "
-        f"from {counted(ranges, 'stretch', 'stretches')} of files; a unit is one or more shards"
+        f"from {counted(ranges, 'range', 'ranges')} of files; a unit is one or more shards"
     )
     largest = max(read.max_row_bytes if _has_rows(plan) else 0, 2 * read.range_bytes)
     _print(

@@ -74,16 +74,16 @@ def tell_framing(tokenizer: Tokenizer, bos: int | None, eos: int | None) -> None
     Args:
         tokenizer: of the run.
         bos: put before each document.
-        eos: put behind each document.
+        eos: put after each document.
     """
-    before, behind = framing_of(tokenizer.model.post_processor)
-    if (before, behind) == ([] if bos is None else [bos], [] if eos is None else [eos]):
+    before, after = framing_of(tokenizer.model.post_processor)
+    if (before, after) == ([] if bos is None else [bos], [] if eos is None else [eos]):
         return
     sides = [
         (ids, side, option)
         for ids, side, option in (
             (before, "before", "--prepend-bos"),
-            (behind, "behind", "--append-eos"),
+            (after, "after", "--append-eos"),
         )
         if ids
     ]

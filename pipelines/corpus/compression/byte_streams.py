@@ -73,7 +73,7 @@ class ByteStream:
         return found
 
     def read(self, size: int) -> bytes:
-        """The next `size` bytes; fewer only at the end of the file, b"" behind it.
+        """The next `size` bytes; fewer only at the end of the file, b"" after it.
 
         Raises:
             BadFileError: the file is damaged, or has shrunk since the plan was made.
@@ -81,7 +81,7 @@ class ByteStream:
         return bytes(self.read_behind(b"", size))
 
     def read_behind(self, data: bytes | memoryview, size: int) -> memoryview:
-        """Some bytes, and behind them the next ones of the file as `read` gives them."""
+        """Some bytes, and after them the next ones of the file as `read` gives them."""
         if self._chunks is not None:
             found = join_large([data, *self._take_unpacked(self._chunks, size)])
         else:

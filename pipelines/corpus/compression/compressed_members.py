@@ -38,14 +38,14 @@ class _Member(Protocol):
 
     @property
     def unused_data(self) -> bytes:
-        """What was taken from behind the end."""
+        """What was taken from after the end."""
 
     def decompress(self, data: bytes, max_length: int = -1) -> bytes:
         """Take more of the member, and give some of its content."""
 
 
 class _GzipMember:
-    """A gzip member behind the interface of the others."""
+    """A gzip member after the interface of the others."""
 
     def __init__(self) -> None:
         self._inner = zlib.decompressobj(wbits=31)

@@ -145,7 +145,7 @@ def _field_spans(raw: bytes, delimiter: bytes) -> list[tuple[int, int, bool]]:
             if end < len(raw) and raw[end : end + 1] != delimiter:
                 raise FieldError(
                     "bad_quotes",
-                    f"a field goes on behind its closing quote, at byte {end} of the row; double "
+                    f"a field goes on after its closing quote, at byte {end} of the row; double "
                     f"the quotes in a quoted field",
                 )
         found = raw.find(delimiter, end)

@@ -32,13 +32,13 @@ def csv_rows(
 ) -> Iterator[RowBlock | LongRow]:
     """The rows of a file, the row of names too; blank lines are rows without bytes.
 
-    The first row starts behind a byte order mark.
+    The first row starts after a byte order mark.
 
     Args:
         source: stands at the file's start.
         delimiter: one byte.
         limit: rows with more bytes come as `LongRow`.
-        end: rows that start here or behind are left out; None for all.
+        end: rows that start here or after are left out; None for all.
     """
     return _CsvRowFinder(source, delimiter, limit, end).rows()
 
@@ -67,8 +67,8 @@ class _CsvRowFinder(RowFinder):
             data = bytes(self._data)
             end = walk.find_end(data, row)
             yield data[row : len(data) if end is None else end]
-            behind = len(self._data) if end is None else end + 1
-            self._row = self._search = self._base + behind
+            after = len(self._data) if end is None else end + 1
+            self._row = self._search = self._base + after
             if end is not None or self._at_end:
                 return
             self._read_more()

@@ -84,7 +84,7 @@ class _RowDecoder:
         """All rows of a block at once; None where they have to be looked at one by one.
 
         The decoder takes line feeds for white space. But a line that begins with a brace holds a
-        row, and none goes on behind a closing brace at a line's end with an opening one: where all
+        row, and none goes on after a closing brace at a line's end with an opening one: where all
         lines begin and end so, each holds one row, or there are more rows than lines.
         """
         values = np.frombuffer(block.data, np.uint8)

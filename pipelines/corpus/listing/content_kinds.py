@@ -180,7 +180,7 @@ def _inflates(head: bytes, wbits: int, *, is_all: bool) -> bool:
 
 
 def _is_tfrecord(head: bytes) -> bool:
-    """Whether there is a length, and behind it the masked CRC-32C of its eight bytes."""
+    """Whether there is a length, and after it the masked CRC-32C of its eight bytes."""
     if len(head) < 12 or head[5:8] != bytes(3):  # no record has a terabyte
         return False
     crc = 0xFFFFFFFF
@@ -217,7 +217,7 @@ _MAPS = re.compile(
 def _is_msgpack(head: bytes) -> bool:
     """Whether it begins with a map, in a list or not, whose first key is a name.
 
-    Some letters of Japanese and of DOS have such bytes too. What decides is behind the first map:
+    Some letters of Japanese and of DOS have such bytes too. What decides is after the first map:
     nothing, or another that begins in the same way. A map longer than the head is one if its first
     value is a string of UTF-8 up to there.
     """
@@ -246,7 +246,7 @@ def _is_utf8_start(data: bytes) -> bool:
     return True
 
 
-# Behind the first byte of an object: so many bytes, or bytes of a length and so many bytes.
+# After the first byte of an object: so many bytes, or bytes of a length and so many bytes.
 _MSGPACK_FIXED = {0xCA: 4, 0xCB: 8, 0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4}
 _MSGPACK_FIXED |= {0xD3: 8, 0xD4: 2, 0xD5: 3, 0xD6: 5, 0xD7: 9, 0xD8: 17}
 _MSGPACK_SIZED = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xC7: 1, 0xC8: 2, 0xC9: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
@@ -254,7 +254,7 @@ _MSGPACK_NESTED = {0xDC: 2, 0xDD: 4, 0xDE: 2, 0xDF: 4}
 
 
 def _msgpack_end(head: bytes, at: int) -> int:
-    """Where the object that begins at `at` ends; behind the head if it does not end in it."""
+    """Where the object that begins at `at` ends; after the head if it does not end in it."""
     missing = 1
     while missing and at < len(head):
         byte = head[at]

@@ -1,6 +1,6 @@
 """`--limit`: the first documents of the input, found by reading its beginning on the driver.
 
-The files behind them are taken off the list, and the last one that is left gets a place from which
+The files after them are taken off the list, and the last one that is left gets a place from which
 on nothing is read. So workers need not know of each other, and how the input is cut into ranges
 and units does not matter.
 """
@@ -82,7 +82,7 @@ def _take(file: InputFile, read: ReadOptions, limit: int) -> tuple[int, InputFil
         size += pc.sum(pc.binary_length(batch["text"])).as_py()
         if count + rejects.rejected_records >= limit:
             places = _joined(starts, rejects, file)
-            # Rows behind the batch may have been set aside already, and others not yet read.
+            # Rows after the batch may have been set aside already, and others not yet read.
             places = places[places <= starts[-1].max(initial=-1)]
             if len(places) >= limit:
                 stop = int(places[limit - 1]) + 1

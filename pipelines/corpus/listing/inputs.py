@@ -56,7 +56,7 @@ class InputFile:
         source: path below the folder that all patterns share, for the `source` column.
         refusal: why the file is not read, by its name or its first bytes; None if it is. Such a
             file has the format `refused`.
-        stop: documents that start here or behind are not read, because of `ReadOptions.limit`: a
+        stop: documents that start here or after are not read, because of `ReadOptions.limit`: a
             byte of the uncompressed file or, in tables, a row, from 0; None to read all.
         text_bytes: about how much text is before `stop`; None without one.
     """

@@ -104,7 +104,7 @@ def _page_header(data: bytes) -> tuple[dict[int, int], int]:
 
 
 def _dictionary_header(data: bytes, position: int) -> tuple[dict[int, int], int]:
-    """Numbers of the inner header by field, and the position behind it."""
+    """Numbers of the inner header by field, and the position after it."""
     fields: dict[int, int] = {}
     field = 0
     while data[position]:
@@ -119,7 +119,7 @@ def _dictionary_header(data: bytes, position: int) -> tuple[dict[int, int], int]
 
 
 def _integer(data: bytes, position: int) -> tuple[int, int]:
-    """A number in seven bits a byte, the sign in its lowest bit; and the position behind it."""
+    """A number in seven bits a byte, the sign in its lowest bit; and the position after it."""
     value = shift = 0
     while data[position] & 0x80:
         value |= (data[position] & 0x7F) << shift

@@ -1,4 +1,4 @@
-"""Reads files of many documents that are stretches of plain text: lines, or a separator's work."""
+"""Reads files of many documents that are ranges of plain text: lines, or a separator's work."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_separated(
         rejects: takes documents that are too long and may not be cut.
 
     Raises:
-        SettingsError: a stretch that cannot be divided is too long.
+        SettingsError: a range that cannot be divided is too long.
     """
     separator = options.document_separator or b"\n"
     may_cut = finder.can_cut or finder.streams

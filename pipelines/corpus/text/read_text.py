@@ -32,13 +32,13 @@ def read_text(
     Args:
         stream: the open file, at its start.
         range_: which part of it.
-        options: distance of the marks, and the longest stretch to hold in memory.
+        options: distance of the marks, and the longest range to hold in memory.
         finder: where the document may be cut.
         rejects: counts byte order marks.
 
     Raises:
         BadFileError: the document may not be cut and is too long.
-        SettingsError: a stretch that cannot be divided is too long.
+        SettingsError: a range that cannot be divided is too long.
     """
     if range_.start:
         stream.seek(range_.start)

@@ -1,6 +1,6 @@
 """Where raw text may be cut when what was cut is joined again: anywhere, with a little tact.
 
-Rounds train on documents whose stretches lie in different shards; the ends of shards are looked
+Rounds train on documents whose parts lie in different shards; the ends of shards are looked
 after when pairs are counted and merged (`bpe.rounds.boundaries`). So a reader may stop at any byte,
 as long as the reader of the next range starts at the same one.
 """
@@ -16,7 +16,7 @@ _CONTINUATIONS = 3
 
 
 class OpenCutFinder(CutFinder):
-    r"""Cuts soon behind any mark: between characters, not inside `\r\n`, off special tokens.
+    r"""Cuts soon after any mark: between characters, not inside `\r\n`, off special tokens.
 
     None of this matters to the merges. Characters and line ends are left whole so that anomalies
     are counted as in whole documents, and a cut keeps clear of both ends of a special token so that

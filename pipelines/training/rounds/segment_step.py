@@ -1,4 +1,4 @@
-"""Second step of a round: shards send the stretches of tokens that heavy pairs hold together.
+"""Second step of a round: shards send the parts of tokens that heavy pairs hold together.
 
 shard (JSON) ─ CutShard ─► (bucket, tables) ─ CombinePerKey ─► WriteSegments
                                                  ─► r007/segments-BBBBB, r007/ends-segments
@@ -42,7 +42,7 @@ _METADATA = b"beam_bpe.segments"
 
 
 class SendSegments(beam.PTransform):
-    """Cuts the tokens of all shards by a round's heavy pairs, and sums equal stretches up.
+    """Cuts the tokens of all shards by a round's heavy pairs, and sums equal parts up.
 
     Input: `ShardTask` as JSON (bytes). Output: names of the files written.
 

@@ -60,7 +60,7 @@ __all__ = [
 RunJob = Callable[[str, Callable[[beam.Pipeline], Any]], None]
 """Runs the pipeline that the second argument builds, under the name that the first one ends."""
 
-# Marks in long documents: readers hold about two of these stretches in memory.
+# Marks in long documents: readers hold about two of these parts in memory.
 _RANGE_BYTES = 1 << 20
 _STATE_JOB = "state"
 # Bytes of a token in the first state, and of a word besides: its end and its count.

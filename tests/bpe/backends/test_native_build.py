@@ -98,9 +98,10 @@ def test_what_is_written_once_is_written_once() -> None:
 
 
 def test_the_core_says_pre_token_and_its_classes_bear_the_names_of_their_files() -> None:
-    for file in CORE.rglob("*.*"):
+    # WordPiece has pieces.
+    for file in (file for file in CORE.rglob("*.*") if file.parent.name != "recipes"):
         text = file.read_text(encoding="utf-8").replace('py::arg("whole_piece")', "")
-        assert not re.search("piece(?! of work)", text, re.IGNORECASE), file
+        assert not re.search("(?<!word)piece(?! of work)", text, re.IGNORECASE), file
     for name in ("merge_list", "linear_merger", "pair_lookup", "pretoken_cache", "pretoken_merger"):
         (header,) = CORE.rglob(f"{name}.h")
         kind = name.title().replace("_", "")

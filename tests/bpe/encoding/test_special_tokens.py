@@ -20,7 +20,7 @@ def test_the_leftmost_then_longest_is_taken() -> None:
     assert SPECIALS.split(data) == [(0, 1, None), (1, 5, 301), (5, 8, 300), (8, 11, None)]
 
 
-def test_stretches_of_nothing_are_left_out() -> None:
+def test_segments_of_nothing_are_left_out() -> None:
     assert SPECIALS.split(b"") == []
     assert SPECIALS.split(b"<a><a>") == [(0, 3, 300), (3, 6, 300)]
 
@@ -39,11 +39,11 @@ def test_without_special_tokens_all_is_text() -> None:
 
 
 @given(st.lists(st.sampled_from(["<a>", "<a>b", "<", "a>", "b", "é", "<|ünï|>"]), max_size=12))
-def test_stretches_cover_the_document(parts: list[str]) -> None:
+def test_segments_cover_the_document(parts: list[str]) -> None:
     data = "".join(parts).encode()
-    stretches = SPECIALS.split(data)
-    assert b"".join(data[start:end] for start, end, _ in stretches) == data
-    assert all(start < end for start, end, _ in stretches)
+    segments = SPECIALS.split(data)
+    assert b"".join(data[start:end] for start, end, _ in segments) == data
+    assert all(start < end for start, end, _ in segments)
 
 
 TYPES = (

@@ -69,7 +69,7 @@ def pre_tokenized(*steps: dict[str, Any]) -> dict[str, Any]:
         (in_model(end_of_word_suffix="</w>"), "CLIP-style BPE with end-of-word suffix </w>"),
         (
             pre_tokenized(SPLIT, BYTE_LEVEL, {"type": "Digits"}),
-            r"byte-level BPE with steps behind ByteLevel \(Split, ByteLevel, Digits\)",
+            r"byte-level BPE with steps after ByteLevel \(Split, ByteLevel, Digits\)",
         ),
         (pre_tokenized(METASPACE), r"SentencePiece-style BPE \(Metaspace\)"),
         (pre_tokenized({"type": "Whitespace"}), "BPE over characters, and not over bytes"),

@@ -59,8 +59,8 @@ def test_framing_is_that_of_the_library(post_processor: Any) -> None:
     ).model
     document = json.loads(render_tokenizer_json(model)) | {"post_processor": post_processor}
     theirs = tokenizers.Tokenizer.from_str(json.dumps(document))
-    before, behind = framing_of(post_processor)
-    assert theirs.encode("ab").ids == [*before, 256, *behind]
+    before, after = framing_of(post_processor)
+    assert theirs.encode("ab").ids == [*before, 256, *after]
 
 
 @given(
@@ -80,5 +80,5 @@ def test_framing_is_that_of_the_library(post_processor: Any) -> None:
     )
 )
 def test_any_json_is_taken(value: Any) -> None:
-    before, behind = framing_of(value)
-    assert all(isinstance(token_id, int) for token_id in before + behind)
+    before, after = framing_of(value)
+    assert all(isinstance(token_id, int) for token_id in before + after)

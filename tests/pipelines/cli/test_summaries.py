@@ -75,7 +75,7 @@ def test_nothing_is_said_twice(tmp_path: Path, model_dir: Path, run: Run) -> Non
     source = tmp_path / "a.txt"
     source.write_text("the and " * 50)
     small = run("plan", "--input", source)
-    assert "1 unit of 400 bytes, from 1 stretch of files" in small.out
+    assert "1 unit of 400 bytes, from 1 range of files" in small.out
     encode = ("encode", "--input", source, "--tokenizer", model_dir, "--output")
     one = run(*encode, tmp_path / "one")
     assert "bytes of text    400\n" in one.out

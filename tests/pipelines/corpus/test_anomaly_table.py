@@ -81,7 +81,7 @@ BAD_RECORDS: dict[str, tuple[tuple[str, ...], Callable[[str], bytes], str, str]]
         "unterminated_quote",
         "never closed",
     ),
-    "text behind quotes": (("csv", "tsv"), raw_row(b'"a"b,c'), "bad_quotes", "behind its closing"),
+    "text after quotes": (("csv", "tsv"), raw_row(b'"a"b,c'), "bad_quotes", "after its closing"),
     "lone surrogate": (
         ("jsonl",),
         raw_row(rb'{"text": "\ud800", "id": "1"}'),

@@ -59,7 +59,7 @@ def in_middle_of_data(data: bytes) -> int:
     return len(data) // 2
 
 
-# anomaly: (formats, suffix behind the format's, the file, what the message says)
+# anomaly: (formats, suffix after the format's, the file, what the message says)
 BadFile = tuple[tuple[str, ...], str, Callable[[str], bytes], str]
 BAD_FILES: dict[str, BadFile] = {
     **{
@@ -72,7 +72,7 @@ BAD_FILES: dict[str, BadFile] = {
         for name in COMPRESS
     },
     **{
-        f"{name} with garbage behind": (
+        f"{name} with garbage after": (
             PACKABLE,
             name,
             packed_with(name, lambda data: data + b"garbage"),
@@ -87,7 +87,7 @@ BAD_FILES: dict[str, BadFile] = {
     "truncated table": (TABLES, "", table_with(lambda data: data[:-9]), "cannot be read|truncat"),
     "table cut in half": (TABLES, "", table_with(lambda data: data[: len(data) // 2]), "cannot be"),
     "table of no bytes": (TABLES, "", lambda _: b"", "cannot be read"),
-    "table with garbage behind": (
+    "table with garbage after": (
         TABLES,
         "",
         table_with(lambda data: data + b"garbage"),
@@ -177,7 +177,7 @@ def test_a_damaged_part_of_a_table_stops_the_run_or_is_left_out(kind: str, tmp_p
         place = data.rindex(b"number 3")
     else:
         second = batch_places(lambda start, size: data[start : start + size], len(data))[1]
-        # The header of an LZ4 frame, behind the size of what it holds.
+        # The header of an LZ4 frame, after the size of what it holds.
         place = data.index(b"\x04\x22\x4d\x18", second.start + second.metadata_bytes)
     data[place : place + 4] = b"\xff\xee\xdd\xcc"
     path.write_bytes(data)

@@ -55,7 +55,7 @@ def bzip2_streams(parts: list[bytes]) -> bytes:
 
 
 def xz_streams(parts: list[bytes]) -> bytes:
-    """Streams of each kind of check that says something, with padding behind."""
+    """Streams of each kind of check that says something, with padding after."""
     checks = [lzma.CHECK_CRC64, lzma.CHECK_CRC32, lzma.CHECK_SHA256, lzma.CHECK_CRC64]
     return b"".join(
         lzma.compress(part, check=check) for part, check in zip(parts, checks, strict=False)

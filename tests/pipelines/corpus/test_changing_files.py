@@ -1,4 +1,4 @@
-"""Files that change, vanish or fail while a run reads them never leave half a document behind."""
+"""Files that change, vanish or fail while a run reads them never leave half a document after."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ def test_a_small_limit_refuses_no_stream(
     )
     assert done.code == 0, done.err
     # The units are told apart, since what is counted are no documents.
-    assert "accepted         nul 1 piece, streamed 1 stretch\n" in done.out
+    assert "accepted         nul 1 piece, streamed 1 range\n" in done.out
     assert (TokenShards(output).document(0) == tokenizer.encode(text)).all()
 
 

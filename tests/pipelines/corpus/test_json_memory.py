@@ -23,10 +23,10 @@ def own_bytes():
 
 bound_free_memory()
 
-def scan(row, behind=b"", read_before=0):
-    starts = np.array([0, len(row)] if behind else [0])
-    rows, before = large_buffer(len(row) + len(behind)), large_buffer(read_before)
-    rows[:], before[:] = row + behind, b"a" * read_before
+def scan(row, after=b"", read_before=0):
+    starts = np.array([0, len(row)] if after else [0])
+    rows, before = large_buffer(len(row) + len(after)), large_buffer(read_before)
+    rows[:], before[:] = row + after, b"a" * read_before
     del before
     return scan_json_rows(rows, starts, np.append(starts[1:], len(rows)), text=["text"])
 

@@ -181,7 +181,7 @@ def test_no_piece_border_lies_inside_a_special_token(tmp_path: Path, words: list
 
 
 @pytest.mark.parametrize("look_bytes", [5, 1 << 16])
-def test_a_document_that_ends_with_a_stretch_has_the_same_pieces_everywhere(
+def test_a_document_that_ends_with_a_range_has_the_same_pieces_everywhere(
     look_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cut_documents, "LOOK_BYTES", look_bytes)
@@ -197,7 +197,7 @@ def test_a_document_that_ends_with_a_stretch_has_the_same_pieces_everywhere(
         assert all(other == pieces[0] for other in pieces)
 
 
-def test_long_stretches_without_cuts_come_in_pieces_of_bounded_size(tmp_path: Path) -> None:
+def test_long_ranges_without_cuts_come_in_pieces_of_bounded_size(tmp_path: Path) -> None:
     data = b"7" * 30_000 + b" word" + b"3" * 20_000
     path = write(tmp_path, "a.txt", data)
     pieces = read([path], "cl100k", range_bytes=1000)
@@ -224,7 +224,7 @@ def test_short_pieces_do_not_keep_what_was_read_around_them() -> None:
     assert all(len(piece.text.obj) <= 2 * len(piece.text) for piece in found)
 
 
-def test_a_stretch_that_cannot_be_divided_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_range_that_cannot_be_divided_is_refused_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, "a.txt", b"some words, then " + b"a" * 5000)
     with pytest.raises(SettingsError, match=r"--max-row-bytes=1000.*a\.txt.*byte 16"):
         read([path], "gpt2", range_bytes=10, max_row_bytes=1000)

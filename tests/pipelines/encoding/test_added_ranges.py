@@ -90,7 +90,7 @@ def test_what_the_file_would_do_to_texts_is_said(tmp_path: Path, run: Callable[.
     how = ("encode", "--input", tmp_path / "a.txt", "--tokenizer", tmp_path / "model")
     done = run(*how, "--output", tmp_path / "text")
     assert done.code == 0, done.err
-    assert done.err.count("'<s>' before and '</s>' behind") == 1
+    assert done.err.count("'<s>' before and '</s>' after") == 1
     assert "--prepend-bos='<s>' --append-eos='</s>' does so" in done.err
     assert "white space" not in done.err
     options = ("--prepend-bos=<s>", "--append-eos=</s>")

@@ -31,8 +31,8 @@ def test_rows_are_the_bytes_with_the_marks_of_the_preset(
     done = run("encode", *given, "--tokenizer", name, "--output", output)
     assert done.code == 0, done.err
     marks = ([preset.bos], [preset.eos])
-    before, behind = ([each for each in mark if each is not None] for mark in marks)
-    expected = [[*before, *(b + preset.offset for b in text), *behind] for text in corpus]
+    before, after = ([each for each in mark if each is not None] for mark in marks)
+    expected = [[*before, *(b + preset.offset for b in text), *after] for text in corpus]
     assert read_documents(output) == expected
     manifest = json.loads((output / "__beam-bpe__" / "manifest.json").read_text())
     collisions = {} if name != "hnet" else {"bos (byte 254)": 1, "eos (byte 255)": 1}

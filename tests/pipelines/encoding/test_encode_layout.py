@@ -328,7 +328,7 @@ def test_a_finished_layout_is_left_alone_and_others_are_refused_by_name(
     assert "compression: was " in refused.err
     assert "pack: was " in refused.err
     assert tree_bytes(output) == before
-    # Starting again with other splits leaves none of the old ones behind.
+    # Starting again with other splits leaves none of the old ones after.
     (output / "mine").mkdir()
     (output / "mine" / "shard-00000-000.arrow").write_bytes(b"another output of mine")
     assert encode(output, "--split", "train=1", "--overwrite").code == 0

@@ -82,7 +82,7 @@ class FailingReads:
     Args:
         corpus: folder of the files.
         at: number of the read, from 1, over all files; 0 for none.
-        lasts: whether the reads behind it fail as well.
+        lasts: whether the reads after it fail as well.
     """
 
     def __init__(self, corpus: Path, at: int, *, lasts: bool) -> None:

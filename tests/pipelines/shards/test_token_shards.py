@@ -1,4 +1,4 @@
-"""`TokenShards`: rows, documents and stretches of ids, against the rows that Arrow reads."""
+"""`TokenShards`: rows, documents and ranges of ids, against the rows that Arrow reads."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOCUMENTS = st.lists(
 @given(
     documents=DOCUMENTS, cuts=st.lists(st.integers(0, 2), min_size=1, max_size=7), data=st.data()
 )
-def test_rows_documents_and_stretches_are_those_that_were_written(
+def test_rows_documents_and_ranges_are_those_that_were_written(
     documents: list[list[list[int]]],
     cuts: list[int],
     data: st.DataObject,

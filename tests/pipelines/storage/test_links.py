@@ -1,4 +1,4 @@
-"""No file is read, written or removed behind a symbolic link that lies in a folder of ours."""
+"""No file is read, written or removed after a symbolic link that lies in a folder of ours."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_compressed_document_comes_in_pieces_of_bounded_length(tmp_path: Path)
     unit = plan_of(tmp_path, read).units[0]
     how = RawReading(read, (), "text", Sample())
     found = list(read_sequences(unit, how, Rejects(unit, read), UnitReport.start()))
-    # Small pieces are joined to batches; each stretch is what was read at a time.
+    # Small pieces are joined to batches; each range is what was read at a time.
     lengths = np.concatenate([each.ends - each.starts for each in found])
     assert len(lengths) > 10
     assert lengths.max() <= 2000
@@ -166,14 +166,14 @@ def test_special_tokens_in_a_sample_cut_as_in_the_whole(tmp_path: Path) -> None:
     flags=st.lists(st.booleans(), min_size=8, max_size=8),
     rooms=st.lists(st.integers(1, 6), min_size=1, max_size=12),
 )
-def test_divided_stretches_are_the_same_sequences(
+def test_divided_ranges_are_the_same_sequences(
     lengths: list[int], flags: list[bool], rooms: list[int]
 ) -> None:
     ends = np.cumsum(lengths) if lengths else np.zeros(0, np.int64)
     starts = ends - np.array(lengths, np.int64)
     content = np.arange(1, 1 + sum(lengths), dtype=np.uint8)
     joins = np.array([False, *flags][: len(lengths)], np.bool_)
-    # Only an empty document is an empty stretch, and it neither goes on nor comes from elsewhere.
+    # Only an empty document is an empty range, and it neither goes on nor comes from elsewhere.
     some = np.array(lengths, np.int64) > 0
     joins &= some & np.concatenate([[False], some[:-1]])[: len(lengths)]
     found = RawSequences(content, starts, ends, joins, is_open=False)

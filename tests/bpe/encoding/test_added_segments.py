@@ -17,9 +17,7 @@ from tests.bpe.encoding.test_added_tokens import PARTS, PLAIN, make
 
 @pytest.mark.parametrize("scheme", ["gpt2", "cl100k", "o200k", "whitespace", "superbpe", "none"])
 @pytest.mark.parametrize("find", [Find.ADDED, Find.ADDED | Find.SPECIALS])
-def test_many_short_stretches_are_encoded_as_the_specification_says(
-    scheme: str, find: Find
-) -> None:
+def test_many_short_segments_are_encoded_as_the_specification_says(scheme: str, find: Find) -> None:
     rng = random.Random(scheme)
     tokens = [AddedToken(" " * count, 300 + count, special=False) for count in range(2, 9)]
     tokens += [AddedToken("<s>", 320), AddedToken("ab", 256, special=False, normalized=True)]
@@ -58,7 +56,7 @@ def edge_texts() -> list[bytes]:
     ]
     texts += [hit * 600 + b" a" + hit for hit in hits]
     texts += [(b"self.a = 1" + hit) * 90 for hit in hits]
-    # A batch has 512 pre-tokens, and takes no more stretches when there is room for less than 128.
+    # A batch has 512 pre-tokens, and takes no more segments when there is room for less than 128.
     texts += [b" a" * count + b"  " + b" b<s>" * 70 for count in (*range(382, 388), 511, 512, 513)]
     return texts
 

@@ -163,6 +163,41 @@ class WordCounter:
         bytes from the start of everything ever added.
         """
 
+class TokenTally:
+    """Counts tokens and the documents that hold them, by group of documents; measures texts.
+
+    lengths: int64, bytes of every id. spells: whether the ids of a text spell it byte for byte.
+    """
+
+    def __init__(self, lengths: ArrowColumn, *, spells: bool) -> None: ...
+    def add(
+        self,
+        texts: ArrowColumn,
+        ids: ArrowColumn,
+        offsets: ArrowColumn,
+        groups: ArrowColumn,
+        begins: ArrowColumn,
+    ) -> None:
+        """Add documents, or parts of them: ids[offsets[i]:offsets[i + 1]] are those of texts[i].
+
+        ids: uint16 or uint32; the others but texts are int64. groups: of each row. begins: 0 where
+        a row goes on with the document of the row before it, in this call or an earlier one.
+        Raises `InputError` for an id without a length, and for columns of different lengths.
+        """
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of the counts of all groups."""
+
+    def current_ids(self) -> Column:
+        """The ids of the document that was added last, uint32, ascending."""
+
+    def drain_counts(self) -> tuple[Column, Column, Column, Column]:
+        """Group, id (uint32), count and documents, ascending by group and id; empties them."""
+
+    def drain_measures(self) -> tuple[Column, ...]:
+        """Group, and a column for each of `bpe.insight.tally.MEASURES`; empties them."""
+
 def count_state_pairs(
     ids: ArrowColumn,
     offsets: ArrowColumn,

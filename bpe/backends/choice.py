@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 # Of the native core that these sources need, as in bpe/native/python/python_module.cc.
-NATIVE_INTERFACE = 11
+NATIVE_INTERFACE = 12
 
 BACKEND_NAMES = ("auto", "native", "python")
 

@@ -9,7 +9,7 @@
 namespace beam_bpe {
 
 // Of what bpe/_native.pyi declares; as in bpe/backends/choice.py, which refuses another one.
-constexpr int kInterface = 11;
+constexpr int kInterface = 12;
 
 PYBIND11_MODULE(_native, module) {
   module.doc() = "The native core of beam-bpe; see bpe/_native.pyi.";

@@ -1,0 +1,1 @@
+"""What a vocabulary does to a corpus: figures over counts of tokens."""

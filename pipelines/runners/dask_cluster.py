@@ -40,7 +40,11 @@ class LocalDask:
             return
         if self._cluster is None:
             preload = ["pipelines.runners.dask_worker"]
-            self._cluster = LocalCluster(dashboard_address=None, preload=preload)
+            # Without a dashboard there is still a server, which warns if its usual port is taken.
+            any_port = {"dashboard_address": ":0"}
+            self._cluster = LocalCluster(
+                dashboard_address=None, scheduler_kwargs=any_port, preload=preload
+            )
             # Its loggers have handlers of their own.
             hide_reported_errors()
         dask.address = self._cluster.scheduler_address

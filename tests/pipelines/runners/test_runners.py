@@ -222,8 +222,15 @@ def test_all_dask_jobs_of_a_command_share_one_cluster(monkeypatch: pytest.Monkey
     class Cluster:
         scheduler_address = "tcp://here:1"
 
-        def __init__(self, *, dashboard_address: str | None, preload: list[str]) -> None:
+        def __init__(
+            self,
+            *,
+            dashboard_address: str | None,
+            scheduler_kwargs: dict[str, str],
+            preload: list[str],
+        ) -> None:
             assert dashboard_address is None
+            assert scheduler_kwargs == {"dashboard_address": ":0"}
             assert preload == ["pipelines.runners.dask_worker"]
             events.append("start")
 

@@ -18,7 +18,7 @@ ENGINES = ("tokenizers", "sentencepiece", "sentencepiece_fields", "sennrich")
 """What ids may come from: libraries, which the extra `hf` installs, and our own."""
 
 OWN_ENGINES = ("sennrich",)
-"""Those of `ENGINES` that are the native core behind the face of a library."""
+"""Those of `ENGINES` that are the native core, used as a library is."""
 
 Encoded = tuple[npt.NDArray[np.uint32], npt.NDArray[np.int64]]
 """Ids of all texts, one after the other, and how many each text has."""

@@ -32,7 +32,7 @@ class SennrichContent:
         end_mark: of `END_MARKS`.
         tokens: by id: `UNKNOWN`, the alphabet by UTF-8 bytes, those of merges.
         merges: (left, right) by rank.
-        special_tokens: get the ids behind those of `tokens`, in this order.
+        special_tokens: get the ids after those of `tokens`, in this order.
     """
 
     end_mark: str
@@ -78,7 +78,7 @@ def parse_content(data: bytes) -> SennrichContent:
 
 
 def _merges(rows: Any, tokens: Sequence[str], end_mark: str) -> tuple[tuple[str, str], ...]:
-    """Merges, each of which makes a token for the first time, of others that are there before."""
+    """Merges in order. Each joins two tokens that are there by then, and makes a new one."""
     if not isinstance(rows, list):
         raise ModelFileError("sennrich.json: 'merges' is no list")
     every = set(tokens)

@@ -2,8 +2,8 @@ r"""BPE over characters with a mark for the end of a word, as subword-nmt has it
 
 Words end at blanks and line ends, so a blank in a word's place of the mark is a byte that no word
 holds. UTF-8 is prefix-free: merges that assemble characters from their bytes come first, then, for
-the attached mark, those of each character and the blank, then the learned ones. A character that is
-no token is left in parts, of which the first becomes `<unk>` and the others go.
+the attached mark, those of each character and the blank, then the learned ones. The bytes of
+a character that is no token stay apart: the first becomes `<unk>`, and the others are left out.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class SennrichLibrary:
         return {token_id: text.encode() for token_id, text in enumerate(every)}
 
     def added_tokens(self) -> list[AddedToken]:
-        """The special ones; `<unk>` is no text that stands for itself."""
+        """The special tokens. `<unk>` is none: in a document, that is ordinary text."""
         return [
             AddedToken(text, self._first_special + index, special=True)
             for index, text in enumerate(self.content.special_tokens)
@@ -96,9 +96,9 @@ class SennrichLibrary:
         shown: list[str] = []
         for line, start, end in zip(lines, [0, *ends.tolist()], ends.tolist(), strict=False):
             before = line[: len(line) - len(line.lstrip(_BLANKS))]
-            behind = line[len(line.rstrip(_BLANKS)) :] if end > start else ""
+            after = line[len(line.rstrip(_BLANKS)) :] if end > start else ""
             pieces = " ".join(piece for ids in encoded[start:end] for piece in self._word(ids))
-            shown.append(f"{before}{pieces}{behind}")
+            shown.append(f"{before}{pieces}{after}")
         return "\n".join(shown)
 
     def _word(self, ids: Sequence[int]) -> list[str]:
@@ -220,7 +220,7 @@ def _summed(texts: Sequence[str], lengths: npt.NDArray[np.int64]) -> npt.NDArray
 
 
 def _cut_words(texts: Sequence[bytes | str]) -> Words:
-    """Words of all texts, each with a blank behind it; and how many there are up to each end."""
+    """Words of all texts, each with a blank after it; and how many there are up to each end."""
     parts = [text.encode() if isinstance(text, str) else text for text in texts]
     data = np.frombuffer(b"\n".join([*parts, b""]), np.uint8)
     is_text = ~np.isin(data, np.frombuffer(_SEPARATORS, np.uint8))

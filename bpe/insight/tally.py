@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from bpe.backends.choice import get_backend
+from bpe.errors import InputError
 from bpe.insight.scripts import count_unspaced
 from bpe.pretokenizing.schemes import get_scheme
 from bpe.tokenizer import Tokenizer
@@ -71,6 +72,8 @@ class _PythonTally:
             zip(texts.to_pylist(), groups.to_pylist(), begins.to_pylist(), strict=True)
         ):
             own = values[starts[row] : starts[row + 1]]
+            if len(own) and own.max() >= len(self._lengths):
+                raise InputError(f"id {own.max()} is none of the vocabulary")
             if begin:
                 self._current = set()
             new = set(own.tolist()) - self._current

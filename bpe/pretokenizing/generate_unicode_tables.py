@@ -10,6 +10,7 @@ so other tokenizers.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import unicodedata2
@@ -51,6 +52,8 @@ _HAN = (
 )
 _LINE_WIDTH = 96
 
+_Ranges = dict[str, list[tuple[int, int]]]
+
 
 def _class_of(code_point: int) -> str | None:
     if code_point in _WHITE_SPACE:
@@ -61,49 +64,42 @@ def _class_of(code_point: int) -> str | None:
     return category[0] if category[0] in "MN" else None
 
 
-def class_ranges() -> dict[str, list[tuple[int, int]]]:
+def class_ranges() -> _Ranges:
     """Code points of each class as ascending (first, last) ranges, both ends included."""
-    ranges: dict[str, list[tuple[int, int]]] = {name: [] for name in _CLASSES}
-    for code_point in range(0x110000):
-        name = _class_of(code_point)
-        if name is None:
-            continue
-        if ranges[name] and ranges[name][-1][1] == code_point - 1:
-            ranges[name][-1] = (ranges[name][-1][0], code_point)
-        else:
-            ranges[name].append((code_point, code_point))
-    return ranges
+    found = _ranges_by(_class_of)
+    return {name: found[name] for name in _CLASSES}
 
 
-def category_ranges() -> dict[str, list[tuple[int, int]]]:
+def category_ranges() -> _Ranges:
     """Code points of each general category that `class_ranges` has not by its own; of Han."""
-    ranges: dict[str, list[tuple[int, int]]] = {}
+    known = {*_CLASSES, "Cn"}
+    found = _ranges_by(lambda code_point: unicodedata2.category(chr(code_point)))
+    others = {name: spans for name, spans in sorted(found.items()) if name not in known}
+    return {**others, "Han": list(_HAN)}
+
+
+def word_exceptions() -> list[tuple[int, int]]:
+    """Numbers that are no word characters (No), and word characters that are of none of L, M, N."""
+
+    def name_of(code_point: int) -> str | None:
+        category = unicodedata2.category(chr(code_point))
+        return "word" if category in ("No", "Pc") or code_point in _WORD_SYMBOLS else None
+
+    return _ranges_by(name_of)["word"]
+
+
+def _ranges_by(name_of: Callable[[int], str | None]) -> _Ranges:
+    """Ranges of the code points of each name; those without a name are left out."""
+    ranges: _Ranges = {}
     for code_point in range(0x110000):
-        name: str = unicodedata2.category(chr(code_point))
-        if name in _CLASSES or name == "Cn":
+        name = name_of(code_point)
+        if name is None:
             continue
         spans = ranges.setdefault(name, [])
         if spans and spans[-1][1] == code_point - 1:
             spans[-1] = (spans[-1][0], code_point)
         else:
             spans.append((code_point, code_point))
-    return {**dict(sorted(ranges.items())), "Han": list(_HAN)}
-
-
-def word_exceptions() -> list[tuple[int, int]]:
-    """Numbers that are no word characters (No), and word characters that are of none of L, M, N."""
-    categories = map(unicodedata2.category, map(chr, range(0x110000)))
-    found = [
-        code_point
-        for code_point, category in enumerate(categories)
-        if category in ("No", "Pc") or code_point in _WORD_SYMBOLS
-    ]
-    ranges: list[tuple[int, int]] = []
-    for code_point in found:
-        if ranges and ranges[-1][1] == code_point - 1:
-            ranges[-1] = (ranges[-1][0], code_point)
-        else:
-            ranges.append((code_point, code_point))
     return ranges
 
 
@@ -117,7 +113,7 @@ def _wrapped(words: list[str], separator: str) -> list[str]:
     return lines
 
 
-def render_module(ranges: dict[str, list[tuple[int, int]]]) -> str:
+def render_module(ranges: _Ranges) -> str:
     """Text of `bpe/pretokenizing/unicode_tables.py`."""
     parts = [
         f'"""Unicode {REQUIRED_VERSION} classes as ranges. Made by generate_unicode_tables."""',
@@ -132,23 +128,32 @@ def render_module(ranges: dict[str, list[tuple[int, int]]]) -> str:
         "# Lo, M and N are general categories (M and N whole groups), S is property White_Space.",
         "CLASS_RANGES: dict[str, str] = {",
     ]
-    for name, spans in ranges.items():
-        words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in spans]
-        parts += [f'    "{name}": """', *_wrapped(words, " "), '""",']
-    words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in word_exceptions()]
+    parts += _rendered(ranges)
     parts += [
         "}",
         "",
         "# Word characters are letters, marks and numbers (L, M, N), but for these code points,",
         "# with which it is the other way round.",
         'WORD_EXCEPTIONS = """',
-        *_wrapped(words, " "),
+        *_wrapped(_spelled(word_exceptions()), " "),
         '"""',
     ]
     return "\n".join([*parts, ""])
 
 
-def render_categories(ranges: dict[str, list[tuple[int, int]]]) -> str:
+def _rendered(ranges: _Ranges) -> list[str]:
+    """Lines of a dictionary's entries."""
+    lines: list[str] = []
+    for name, spans in ranges.items():
+        lines += [f'    "{name}": """', *_wrapped(_spelled(spans), " "), '""",']
+    return lines
+
+
+def _spelled(spans: list[tuple[int, int]]) -> list[str]:
+    return [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in spans]
+
+
+def render_categories(ranges: _Ranges) -> str:
     """Text of `bpe/pretokenizing/category_tables.py`."""
     parts = [
         f'"""Unicode {REQUIRED_VERSION} categories as ranges. Made by generate_unicode_tables."""',
@@ -161,13 +166,10 @@ def render_categories(ranges: dict[str, list[tuple[int, int]]]) -> str:
         "# letters stand in unicode_tables; Cn is what is left. Han is the script of that name.",
         "CATEGORY_RANGES: dict[str, str] = {",
     ]
-    for name, spans in ranges.items():
-        words = [f"{a:X}" if a == b else f"{a:X}-{b:X}" for a, b in spans]
-        parts += [f'    "{name}": """', *_wrapped(words, " "), '""",']
-    return "\n".join([*parts, "}", ""])
+    return "\n".join([*parts, *_rendered(ranges), "}", ""])
 
 
-def render_header(ranges: dict[str, list[tuple[int, int]]]) -> str:
+def render_header(ranges: _Ranges) -> str:
     """Text of `bpe/native/scan/unicode_tables.h`: one table, ascending, with a class per range."""
     rows = sorted((a, b, name) for name, spans in ranges.items() for a, b in spans)
     words = [f"{{0x{a:X}, 0x{b:X}, UnicodeClass::k{name}}}," for a, b, name in rows]

@@ -1,4 +1,4 @@
-r"""Pre-tokens of which only a range is at hand: whether they go on, and what may be forgotten.
+r"""Long pre-tokens, read part by part: whether one goes on, and what of it may be forgotten.
 
 How a pre-token of a named scheme goes on depends on what kind of run it is (letters, digits, white
 space, punctuation and the line ends after it) and on little else of what it holds. So a few

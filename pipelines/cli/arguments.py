@@ -79,8 +79,8 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         "--pretokenizer",
         metavar="SCHEME",
         help="gpt2 (default), cl100k, o200k, llama3, qwen2, deepseek-v3, qwen3.5, tekken, "
-        "starcoder, bloom, kimi, whitespace, superbpe (merges cross "
-        "words within a line), none (merges cross everything), or regex:PATTERN",
+        "starcoder, bloom, kimi, whitespace, superbpe (merges cross words within a line), none "
+        "(merges cross everything), or regex:PATTERN",
     )
     add(
         "--digits",
@@ -88,6 +88,16 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="set numbers apart before the pre-tokenizer: each digit (single), or three of them "
         "from the left or from the right of a number",
     )
+    _add_merge_rules(parser)
+    _add_recipe_options(parser)
+    _add_train_extras(parser)
+    add_overwrite(parser)
+    add_input(parser)
+
+
+def _add_merge_rules(parser: argparse.ArgumentParser) -> None:
+    """Which merges are made, by themselves or as published; None where they are not given."""
+    add = parser.add_argument
     add(
         "--tie-order",
         choices=tuple(dict.fromkeys(o for each in RECIPES.values() for o in each.tie_orders)),
@@ -125,10 +135,6 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         help="train in two stages: N merges inside words, then merges across words; a token has at "
         "most four words, and never a colon and then a space",
     )
-    _add_recipe_options(parser)
-    _add_train_extras(parser)
-    add_overwrite(parser)
-    add_input(parser)
 
 
 def _add_recipe_options(parser: argparse.ArgumentParser) -> None:

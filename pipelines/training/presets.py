@@ -86,7 +86,7 @@ PRESETS = {
         vocab_size=100_261,
         special_tokens=_SPECIALS["cl100k_base"],
         of="GPT-4 (2023), cl100k_base: 100,256 tokens and 5 special ones",
-        differs="special tokens have the ids behind the last token, without gaps",
+        differs="special tokens have the ids after the last token, without gaps",
     ),
     "llama3": Preset(
         "llama3",
@@ -113,7 +113,7 @@ PRESETS = {
         vocab_size=32_000,
         of="T5 (2020): 32,000 pieces by sentencepiece",
         differs="texts are not normalized, every character is kept, and <s> is there; the models' "
-        "100 extra ids come behind",
+        "100 extra ids come after",
     ),
     "superbpe": Preset(
         _SUPERBPE_WORDS,

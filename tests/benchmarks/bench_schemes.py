@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from encoder_peers import CORPORA, load_model, prepare_corpus
 
-from bpe import SCHEME_NAMES, _native, get_scheme
-from bpe.backends.native_backend import NativeEncoder, _find_scan
+from bpe import SCHEME_NAMES, get_scheme
+from bpe.backends.native_backend import NativeEncoder
 
 _DOCUMENT_BYTES = 4096
 
@@ -47,28 +47,21 @@ def cpu_seconds(encoder: NativeEncoder, texts: pa.LargeBinaryArray) -> float:
     return time.process_time() - start
 
 
-def scan_seconds(scheme: str, data: bytes) -> float:
-    start = time.process_time()
-    _native.scan_ends(data, _find_scan(get_scheme(scheme)), _native.isa(), batch=1024)
-    return (time.process_time() - start) / 2  # it scans twice
-
-
 def compare(corpus: str, options: argparse.Namespace) -> None:
     path = prepare_corpus(corpus, options.folder, options.megabytes << 20)
-    texts, data = read_documents(path), path.read_bytes()
+    texts = read_documents(path)
     model = load_model("gpt2", options.folder).encoding_model
-    ratios: dict[str, list[tuple[float, float, float]]] = {}
+    ratios: dict[str, list[tuple[float, float]]] = {}
     for _ in range(options.rounds):
         base = (0.0, 0.0)
         for name in ("gpt2", *options.schemes):
             encoder = NativeEncoder(dataclasses.replace(model, scheme=get_scheme(name)))
             found = (cpu_seconds(encoder, texts), cpu_seconds(encoder, texts))
             base = found if name == "gpt2" else base
-            scan = scan_seconds(name, data) / base[1]
-            ratios.setdefault(name, []).append((found[0] / base[0], found[1] / base[1], scan))
+            ratios.setdefault(name, []).append((found[0] / base[0], found[1] / base[1]))
     for name, rows in ratios.items():
-        fresh, again, scan = (statistics.median(column) for column in zip(*rows, strict=True))
-        print(f"{corpus:8} {name:14} fresh {fresh:5.2f}  again {again:5.2f}  scan {scan:5.2f}")
+        fresh, again = (statistics.median(column) for column in zip(*rows, strict=True))
+        print(f"{corpus:8} {name:14} fresh {fresh:5.2f}  again {again:5.2f}")
 
 
 def main() -> None:

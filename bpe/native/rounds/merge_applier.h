@@ -2,7 +2,7 @@
 //
 // A merge can only join two old tokens that stand at the seam of some merge of the batch: the last
 // old token of its left part and the first of its right part. Sequences fall apart at all other
-// places, into parts of a few tokens, most of which have been seen before.
+// places, into parts of a few tokens. Most parts were seen before.
 #pragma once
 
 #include <cstdint>

@@ -58,8 +58,8 @@ size_t skip_ascii(std::string_view text, size_t at) {
   return at;
 }
 
-// A part of a text that does not have the form, and the parts before and after of which neither
-// changes what the other becomes.
+// A part of a text that does not have the normal form. It can be normalized by itself: nothing
+// before or after it changes what it becomes.
 struct Part {
   size_t start;
   size_t end;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from argparse import Namespace
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -92,20 +93,20 @@ class _Rules:
             raise
 
 
-class _Document:
+class _Document(ABC):
     """A document that arrives in blocks; the ids of all calls are its encoding."""
 
     def __init__(self, rules: _Rules, place: str) -> None:
         self._rules = rules
         self._place = place
 
+    @abstractmethod
     def feed(self, data: bytes) -> _Ids:
         """Take more text; returns ids that are final."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self) -> _Ids:
         """End the document; returns the other ids."""
-        raise NotImplementedError
 
 
 class _StreamedDocument(_Document):

@@ -21,6 +21,8 @@ def test_tables_are_what_the_generator_makes() -> None:
     remedy = "run python -m bpe.pretokenizing.generate_unicode_tables"
     module = (folder / "unicode_tables.py").read_text("ascii")
     assert module == generator.render_module(ranges), remedy
+    module = (folder / "category_tables.py").read_text("ascii")
+    assert module == generator.render_categories(generator.category_ranges()), remedy
     header = (folder.parent / "native/scan/unicode_tables.h").read_text("ascii")
     assert header == generator.render_header(ranges), remedy
 

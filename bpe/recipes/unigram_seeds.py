@@ -128,7 +128,9 @@ def _count_part(words: pa.LargeStringArray, counts: pa.Int64Array, longest: int)
     """The substrings of a few words."""
     blank, nothing = (pa.scalar(each, pa.large_string()) for each in (BLANK, ""))
     text = pc.binary_join_element_wise(blank, words, nothing)
-    data = "".join(text.to_pylist()).encode()
+    _, offsets, buffer = text.buffers()
+    borders = np.frombuffer(offsets, np.int64)[text.offset :][: len(text) + 1]
+    data = buffer[int(borders[0]) : int(borders[-1])].to_pybytes()
     ends = np.cumsum(pc.utf8_length(text).to_numpy())
     codes = np.frombuffer(data.decode().encode("utf-32-le"), np.int32)
     raw = np.frombuffer(data, np.uint8)
@@ -153,7 +155,7 @@ def _count_part(words: pa.LargeStringArray, counts: pa.Int64Array, longest: int)
 def _slices(
     data: npt.NDArray[np.uint8], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
 ) -> pa.LargeBinaryArray:
-    """Stretches of bytes, copied."""
+    """Parts of the bytes, copied."""
     lengths = ends - begins
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
     index = np.arange(int(offsets[-1])) + np.repeat(begins - offsets[:-1], lengths)

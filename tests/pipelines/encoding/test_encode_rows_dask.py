@@ -18,14 +18,15 @@ from bpe.tokenizer import Tokenizer
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS = 150
 TEXTS = [f"{number}: the hand and {'the ' * (number % 7)}\u00e9" for number in range(300)]
-# What each worker got goes into a file of its own: a Dask runner's results are files or nothing.
+# A Dask runner's results are files or nothing. A file is named by the task that writes it and its
+# number there: Dask may run a task again, whose worker was lost, and then the same files are made.
 PROGRAM = """
-import json, os, sys, uuid
+import hashlib, json, os, sys
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dask.dask_runner import DaskRunner
-from distributed import LocalCluster
+from distributed import LocalCluster, get_worker
 from pipelines import EncodeToBatches
 
 
@@ -33,8 +34,13 @@ class Keep(beam.DoFn):
     def __init__(self, folder):
         self._folder = folder
 
+    def start_bundle(self):
+        self._count = 0
+
     def process(self, batch):
-        with open(os.path.join(self._folder, uuid.uuid4().hex), "w") as file:
+        self._count += 1
+        task = hashlib.sha256(str(get_worker().get_current_task()).encode()).hexdigest()[:16]
+        with open(os.path.join(self._folder, f"{task}-{self._count}"), "w") as file:
             json.dump([os.getpid(), batch.to_pylist()], file)
 
 
